@@ -1,0 +1,33 @@
+"""Classic neural rankers, and the Lucene retrieval that they re-rank, as PyTerrier transformers.
+
+Every public name is loaded on first use, so that ``import pt_neural`` costs nothing: no torch, no Java.
+"""
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "LuceneIndex": "pt_neural.lucene",
+    "ForwardIndex": "pt_neural.text",
+    "EmbeddingSpaces": "pt_neural.embeddings",
+    "DESM": "pt_neural.models",
+    "Mixture": "pt_neural.rankers",
+    "tune_alpha": "pt_neural.experiment",
+    "explain": "pt_neural.explain",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,117 @@
+"""Directories on disk that are either whole or not there at all."""
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+METADATA = "pt_meta.json"
+
+
+class ArtifactError(ValueError):
+    """A directory that should hold an artifact does not, or holds a damaged or foreign one."""
+
+
+@contextmanager
+def atomic_directory(path: str | os.PathLike, *, overwrite: bool = False) -> Iterator[Path]:
+    """Give a temporary sibling of ``path`` to write to, and put it in place only if the block succeeds.
+
+    Args:
+        path: The directory to create. Missing parents are created.
+        overwrite: Replace a directory that is already there; it stays untouched until the block ends.
+
+    Raises:
+        FileExistsError: If ``path`` exists and ``overwrite`` is false, or if ``path`` is a file.
+    """
+    path = Path(path)
+    refuse_existing(path, overwrite=overwrite)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent))
+    try:
+        yield temporary
+        umask = os.umask(0)
+        os.umask(umask)
+        temporary.chmod(0o777 & ~umask)
+        refuse_existing(path, overwrite=overwrite)
+        _replace_directory(temporary, path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def refuse_existing(path: str | os.PathLike, *, overwrite: bool) -> None:
+    """Raise FileExistsError where writing to ``path`` would destroy something."""
+    path = Path(path)
+    if path.exists() and not path.is_dir():
+        raise FileExistsError(f"{path} is a file; name a directory that does not exist yet")
+    if path.exists() and any(path.iterdir()) and not overwrite:
+        raise FileExistsError(f"{path} exists already; pass overwrite=True to replace it, or choose another path")
+
+
+def _replace_directory(source: Path, target: Path) -> None:
+    if not target.exists():
+        source.rename(target)
+        return
+    aside = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".old", dir=target.parent))
+    target.rename(aside)
+    try:
+        source.rename(target)
+    except OSError:
+        aside.rename(target)
+        raise
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def write_json(path: str | os.PathLike, value: Any) -> None:
+    """Write ``value`` as readable JSON."""
+    Path(path).write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def read_json(path: str | os.PathLike) -> Any:
+    """Read JSON; a missing or damaged file raises :class:`ArtifactError` naming it."""
+    path = Path(path)
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ArtifactError(f"{path} is missing; the directory is not a complete artifact") from None
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ArtifactError(f"{path} is damaged: {error}") from None
+
+
+def write_metadata(directory: str | os.PathLike, *, type: str, format: str, version: int = 1, **details: Any) -> None:
+    """Write ``pt_meta.json``, by which :meth:`pyterrier.Artifact.load` recognises a directory."""
+    metadata = {"type": type, "format": format, "package_hint": "pt-neural", "version": version, **details}
+    write_json(Path(directory) / METADATA, metadata)
+
+
+def read_metadata(directory: str | os.PathLike, *, type: str, format: str, version: int = 1) -> dict[str, Any]:
+    """Read and check ``pt_meta.json``.
+
+    Args:
+        directory: The artifact's directory.
+        type: The expected artifact type, such as ``"forward_index"``.
+        format: The expected artifact format.
+        version: The newest version of the format that this code can read.
+
+    Raises:
+        FileNotFoundError: If there is no such directory.
+        ArtifactError: If the directory holds something else, something damaged, or a newer version.
+    """
+    directory = Path(directory)
+    if not directory.exists():
+        raise FileNotFoundError(f"{directory} does not exist")
+    if not directory.is_dir():
+        raise ArtifactError(f"{directory} is a file; a {type} is a directory")
+    metadata = read_json(directory / METADATA)
+    found = (metadata.get("type"), metadata.get("format")) if isinstance(metadata, dict) else (None, None)
+    if found != (type, format):
+        raise ArtifactError(f"{directory / METADATA} describes {found[0]}.{found[1]}, not {type}.{format}")
+    if metadata.get("version", 1) > version:
+        raise ArtifactError(
+            f"{directory / METADATA} has version {metadata['version']}, newer than the {version} that this "
+            "pt_neural reads; upgrade with: pip install -U pt-neural"
+        )
+    return metadata

@@ -1,0 +1,47 @@
+"""Scores into frames: the one place that decides on ranks and ties."""
+
+import numpy as np
+import pandas as pd
+
+
+def with_scores(frame: pd.DataFrame, scores: np.ndarray) -> pd.DataFrame:
+    """Return a copy of a result frame with new ``score`` and ``rank`` columns, rows in their old order.
+
+    Args:
+        frame: Result frame with ``qid`` and ``docno``.
+        scores: One score a row, shape ``(len(frame),)``.
+    """
+    scores = np.asarray(scores, dtype=np.float64)
+    return frame.assign(score=scores, rank=ranks(frame["qid"], scores, frame["docno"]))
+
+
+def ranks(qids: pd.Series, scores: np.ndarray, docnos: pd.Series) -> np.ndarray:
+    """Ranks from 0 within each query, by falling score; equal scores in ascending order of docno.
+
+    Rows that agree in score and docno keep their order. NaN scores rank last.
+
+    Returns:
+        int64 array of shape ``(len(scores),)``.
+    """
+    queries, _ = pd.factorize(qids)
+    order = np.lexsort((-scores, queries))
+    tied = (np.diff(queries[order]) == 0) & (np.diff(scores[order]) == 0)
+    if tied.any():
+        order = _settle_ties(order, tied, docnos)
+    sorted_queries = queries[order]
+    starts = np.flatnonzero(np.r_[True, np.diff(sorted_queries) != 0]) if len(order) else np.zeros(0, int)
+    lengths = np.diff(np.r_[starts, len(order)])
+    result = np.empty(len(order), dtype=np.int64)
+    result[order] = np.arange(len(order)) - np.repeat(starts, lengths)
+    return result
+
+
+def _settle_ties(order: np.ndarray, tied: np.ndarray, docnos: pd.Series) -> np.ndarray:
+    """Sort each run of equal scores by docno; ``tied[i]`` says that sorted rows i and i+1 are in one run."""
+    run = np.cumsum(np.r_[0, ~tied])
+    in_run = np.r_[tied, False] | np.r_[False, tied]
+    rows = order[in_run]
+    _, names = np.unique(docnos.to_numpy(dtype=object)[rows].astype(str), return_inverse=True)
+    order = order.copy()
+    order[in_run] = rows[np.lexsort((names, run[in_run]))]
+    return order

@@ -1,0 +1,39 @@
+import os
+from pathlib import Path
+
+import pandas as pd
+import pyterrier as pt
+import pytest
+
+os.environ.setdefault("PT_TEST_TRANSFORMER_REPORTS", "0")
+os.environ.setdefault("MPLBACKEND", "agg")
+
+# Schematics otherwise ask the documentation site for links, and tests have no network.
+pt.documentation._cached_objects_inv = {}
+
+
+@pytest.fixture(scope="session")
+def collections() -> Path:
+    """The folder of real test collections; tests that need it are skipped without it."""
+    place = os.environ.get("PT_NEURAL_COLLECTIONS")
+    if not place or not Path(place).is_dir():
+        pytest.skip("PT_NEURAL_COLLECTIONS does not name a folder of collections")
+    return Path(place)
+
+
+@pytest.fixture
+def corpus() -> list[dict[str, str]]:
+    """Six small documents on three subjects."""
+    return [
+        {"docno": "d1", "title": "Cambridge", "text": "The university city of Cambridge lies on the River Cam."},
+        {"docno": "d2", "title": "Oxford", "text": "Oxford is a university city, home of the oldest university."},
+        {"docno": "d3", "title": "Giraffes", "text": "The giraffe is the tallest living animal, with a long neck."},
+        {"docno": "d4", "title": "Okapi", "text": "The okapi is the closest relative of the giraffe."},
+        {"docno": "d5", "title": "BM25", "text": "A ranking function that counts the terms of a query."},
+        {"docno": "d6", "title": "Rivers", "text": "The river runs long past the city to the sea."},
+    ]
+
+
+@pytest.fixture
+def topics() -> pd.DataFrame:
+    return pd.DataFrame({"qid": ["q1", "q2", "q3"], "query": ["university city", "giraffe neck", "ranking query terms"]})
