@@ -36,4 +36,6 @@ def corpus() -> list[dict[str, str]]:
 
 @pytest.fixture
 def topics() -> pd.DataFrame:
-    return pd.DataFrame({"qid": ["q1", "q2", "q3"], "query": ["university city", "giraffe neck", "ranking query terms"]})
+    return pd.DataFrame(
+        {"qid": ["q1", "q2", "q3"], "query": ["university city", "giraffe neck", "ranking query terms"]}
+    )

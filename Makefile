@@ -1,0 +1,48 @@
+# make help lists the targets. Each creates what it needs; nothing is installed outside .venv.
+
+VENV  := .venv
+BIN   := $(VENV)/bin
+READY := $(VENV)/.ready
+
+# The first Python on the PATH that is new enough; override with: make PYTHON=/path/to/python demo
+PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11,$(shell \
+	$(name) -c 'import sys; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)))
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench notebooks clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+
+demo: $(READY) ## index, train and compare on the embedded collection: one table, one picture
+	$(BIN)/python -m pipelines.quickstart
+
+test: $(READY) ## run the tests
+	$(BIN)/python -m pytest
+
+lint: $(READY) ## check style and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+bench: $(READY) ## measure speed beside peers; set PT_NEURAL_COLLECTIONS to a folder of collections for real data
+	@for script in benchmarks/*.py; do \
+		echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+notebooks: $(READY) ## execute the notebooks and store their outputs
+	$(BIN)/jupyter execute --inplace notebooks/*.ipynb
+
+clean: ## remove the virtual environment and the caches of the tools
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis
+
+$(READY): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "pt_neural needs Python 3.11 or newer and found none on the PATH;" \
+		"install one, or name it: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.version_info >= (3, 11) or sys.exit(1)' || { \
+		echo "$(PYTHON) is not Python 3.11 or newer; name another: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import shutil, sys; free = shutil.disk_usage(".").free / 1e9; \
+		free >= 5 or sys.exit(f"the environment needs about 5 GB of disk, and {free:.1f} GB are free here")'
+	@"$(PYTHON)" -m venv $(VENV) || { rm -rf $(VENV); echo "$(PYTHON) cannot make a virtual environment;" \
+		"on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,notebooks]'
+	@touch $(READY)

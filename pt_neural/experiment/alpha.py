@@ -1,0 +1,181 @@
+"""The weight of a linear mixture, chosen on queries that are not the test queries."""
+
+from typing import TYPE_CHECKING
+
+import ir_measures
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+from ir_measures import nDCG
+
+from pt_neural._frames import with_scores
+from pt_neural.experiment.evaluation import RunEvaluator
+from pt_neural.rankers import Mixture
+from pt_neural.rankers.mixture import Sides
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class AlphaCurve:
+    """A measure as a function of a mixture's alpha.
+
+    Attributes:
+        alpha: The best alpha; of equally good ones the smallest.
+        measure: Name of the measure.
+        per_query: Frame of values, one row an alpha (the index), one column a query.
+        fold_alphas: With folds, the alpha chosen for each fold on the queries of the others; otherwise empty.
+        run: With folds, the result frame in which each query was ranked with its fold's alpha; otherwise None.
+    """
+
+    def __init__(
+        self,
+        per_query: pd.DataFrame,
+        measure: str,
+        fold_alphas: dict[object, float] | None = None,
+        run: pd.DataFrame | None = None,
+    ):
+        self.per_query = per_query
+        self.measure = measure
+        self.alpha = best_alpha(per_query)
+        self.fold_alphas = fold_alphas or {}
+        self.run = run
+
+    def to_frame(self) -> pd.DataFrame:
+        """Frame with ``alpha``, the mean of the measure over queries, and ``ci``, the half-width of its 95% interval."""
+        values = self.per_query.to_numpy()
+        spread = values.std(axis=1, ddof=1) if values.shape[1] > 1 else np.zeros(len(values))
+        return pd.DataFrame(
+            {
+                "alpha": self.per_query.index.to_numpy(),
+                self.measure: values.mean(axis=1),
+                "ci": 1.96 * spread / np.sqrt(values.shape[1]),
+            }
+        )
+
+    def plot(self, ax: "Axes | None" = None, *, label: str | None = None) -> "Axes":
+        """Draw the curve with its 95% interval and mark the best alpha.
+
+        Args:
+            ax: Axes to draw on; a new figure by default.
+            label: Name of the curve in the legend.
+        """
+        import matplotlib.pyplot as plt
+
+        if ax is None:
+            _, ax = plt.subplots(figsize=(6, 3.6), layout="constrained")
+        frame = self.to_frame()
+        mean = frame[self.measure]
+        (line,) = ax.plot(frame["alpha"], mean, label=label)
+        ax.fill_between(
+            frame["alpha"], mean - frame["ci"], mean + frame["ci"], color=line.get_color(), alpha=0.15, linewidth=0
+        )
+        ax.plot(self.alpha, mean.max(), "o", color=line.get_color())
+        ax.annotate(
+            f"{self.alpha:.2f}", (self.alpha, mean.max()), xytext=(0, 7), textcoords="offset points", ha="center"
+        )
+        ax.set(xlabel="alpha (weight of the first ranker)", ylabel=f"{self.measure}, {self.per_query.shape[1]} queries")
+        ax.set_xlim(-0.02, 1.02)
+        if label is not None:
+            ax.legend()
+        return ax
+
+    def __repr__(self) -> str:
+        best = self.per_query.loc[self.alpha].mean()
+        return f"AlphaCurve(alpha={self.alpha:g}, {self.measure}={best:.4f}, {self.per_query.shape[1]} queries)"
+
+
+def tune_alpha(
+    pipeline: pt.Transformer,
+    topics: pd.DataFrame,
+    qrels: pd.DataFrame,
+    measure: ir_measures.Measure = nDCG @ 10,
+    *,
+    points: int = 101,
+    folds: int | pd.DataFrame | None = None,
+    seed: int = 13,
+    verbose: bool = False,
+) -> AlphaCurve:
+    """Choose a mixture's alpha on held-out queries, and set it.
+
+    The DESM paper sweeps alpha from 0 to 1 in steps of 0.01 on a training set (section 2.3). Each side of the mixture
+    runs once; only the sum is formed anew for each alpha.
+
+    Args:
+        pipeline: A :class:`~pt_neural.Mixture`, or a pipeline that ends with one. Its ``alpha`` is set to the best.
+        topics: Queries to tune on (``qid, query``), or a result frame if the pipeline begins with a re-ranker. They
+            must not be the queries that the mixture is then judged by.
+        qrels: Judgements of these queries (``qid, docno, label``).
+        measure: A measure of ir_measures; nDCG@10 by default.
+        points: How many evenly spaced alphas from 0 to 1 to try.
+        folds: For collections without a dev set. A number of random folds, or a frame with ``qid`` and ``fold``: each
+            fold's queries are ranked with the alpha that is best on the others, in ``curve.run``.
+        seed: Of the random folds.
+        verbose: Show a progress bar over the alphas.
+
+    Returns:
+        The curve. Ties go to the smaller alpha.
+
+    Raises:
+        ValueError: If the pipeline does not end with a mixture, if no query has a judgement, or if there are fewer
+            than two folds.
+
+    Example::
+
+        mixed = candidates >> pn.Mixture(desm)
+        curve = pn.tune_alpha(mixed, dev, docs.get_qrels("dev"), measure=nDCG @ 10)
+        curve.plot()
+    """
+    before, mixture = _split(pipeline)
+    sides = mixture.sides(topics if before is None else before.transform(topics))
+    evaluate = RunEvaluator(sides.rows, qrels, topics["qid"], measure)
+    alphas = np.linspace(0, 1, points).round(10)
+    progress = pt.tqdm(alphas, desc="alpha", disable=not verbose)
+    per_query = pd.DataFrame([evaluate(sides.scores(alpha)) for alpha in progress], index=alphas, columns=evaluate.qids)
+    if folds is None:
+        curve = AlphaCurve(per_query, str(measure))
+    else:
+        assignment = _assign_folds(folds, evaluate.qids, seed)
+        fold_alphas = {fold: best_alpha(per_query.loc[:, assignment != fold]) for fold in sorted(set(assignment))}
+        run = _fold_run(sides, dict(zip(evaluate.qids, assignment, strict=True)), fold_alphas)
+        curve = AlphaCurve(per_query, str(measure), fold_alphas, run)
+    mixture.alpha = curve.alpha
+    return curve
+
+
+def best_alpha(per_query: pd.DataFrame) -> float:
+    """The alpha with the highest mean over queries; of equally good ones the smallest."""
+    means = per_query.to_numpy().mean(axis=1)
+    return float(per_query.index[np.flatnonzero(means >= means.max() - 1e-12)[0]])
+
+
+def _split(pipeline: pt.Transformer) -> tuple[pt.Transformer | None, Mixture]:
+    """The stages before the mixture, and the mixture."""
+    stages = list(pipeline) if isinstance(pipeline, pt.Compose) else [pipeline]
+    if not isinstance(stages[-1], Mixture):
+        raise ValueError(f"tune_alpha needs a Mixture, or a pipeline that ends with one, not {pipeline!r}")
+    before = stages[:-1]
+    return (pt.Compose(*before) if before else None), stages[-1]
+
+
+def _assign_folds(folds: int | pd.DataFrame, qids: list[str], seed: int) -> np.ndarray:
+    """The fold of each query."""
+    if isinstance(folds, pd.DataFrame):
+        known = dict(zip(folds["qid"], folds["fold"], strict=True))
+        lacking = [qid for qid in qids if qid not in known]
+        if lacking:
+            raise ValueError(f"folds names no fold for query {lacking[0]!r} ({len(lacking)} queries lack one)")
+        assignment = np.array([known[qid] for qid in qids])
+    else:
+        assignment = np.random.default_rng(seed).permutation(len(qids)) % folds
+    if len(set(assignment.tolist())) < 2:
+        raise ValueError("folds must be at least 2, and there must be as many queries")
+    return assignment
+
+
+def _fold_run(sides: Sides, fold_of: dict[str, object], fold_alphas: dict[object, float]) -> pd.DataFrame:
+    """The judged queries, each ranked with the alpha that was chosen without it."""
+    judged = sides.rows["qid"].isin(fold_of)
+    alphas = sides.rows["qid"][judged].map(lambda qid: fold_alphas[fold_of[qid]]).to_numpy(dtype=np.float64)
+    scores = alphas * sides.a[judged] + (1 - alphas) * sides.b[judged]
+    return with_scores(sides.rows[judged], scores)

@@ -1,0 +1,23 @@
+"""Why a document scored: one door to every model's explanation.
+
+The package itself can be called: ``pn.explain(model, query, text)`` is :func:`pt_neural.explain.door.explain`.
+"""
+
+import sys
+from types import ModuleType
+from typing import Any
+
+from pt_neural.explain.door import explain
+from pt_neural.explain.explanation import Explanation
+
+__all__ = ["Explanation", "explain"]
+
+
+class _CallableModule(ModuleType):
+    """Lets ``pt_neural.explain`` be the room and the function of that name at once."""
+
+    def __call__(self, *args: Any, **options: Any) -> Explanation:
+        return explain(*args, **options)
+
+
+sys.modules[__name__].__class__ = _CallableModule

@@ -1,0 +1,133 @@
+"""The Dual Embedding Space Model (Mitra, Nalisnick, Craswell and Caruana, 2016)."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from pt_neural.embeddings import EmbeddingSpaces
+from pt_neural.rankers import TwoTower
+from pt_neural.text import TEXT_FIELDS, ForwardIndex, PackedSequences, Vocabulary, tokenise_packed
+
+if TYPE_CHECKING:
+    from pyterrier_dr import FlexIndex
+
+Space = Literal["in", "out"]
+
+
+class DESM(TwoTower):
+    """Mean cosine similarity of the query's words to the centroid of the document's words, in two embedding spaces.
+
+    DESM(Q, D) = 1/|Q| sum over q of cos(q, D̄), with D̄ = 1/|D| sum over d of d / ||d|| (section 2.2, equations
+    5 and 6). With ``query="in"`` and ``document="out"`` this is DESM IN-OUT (equation 7), with ``"in"`` twice
+    DESM IN-IN (equation 8); the other two pairs are possible as well (footnote 2). As the mean of unit query vectors
+    times the unit centroid it is one dot product: documents are kept by :meth:`~TwoTower.index`, retrieved by
+    :meth:`~TwoTower.retriever`, and re-ranked from text, from a forward index or from kept vectors.
+
+    Words that the embeddings lack are ignored (section 2.2, "Out-of-vocabulary words"). A query or a document without
+    any known word scores 0.
+
+    Args:
+        spaces: The word embeddings.
+        query: Space of the query's words, ``"in"`` or ``"out"``.
+        document: Space of the document's words.
+        count_unknown: Whether |Q| counts words that the embeddings lack. The paper leaves it open. It does not change
+            the ranking of one query's documents, but the weight of DESM in a mixture: with True, a query that is
+            half known is trusted half as much.
+        fields: Text columns, joined by a space; those that a frame lacks are passed over, one must be there.
+        documents: A forward index, to re-rank by ``docno``.
+        vectors: An index made by :meth:`~TwoTower.index`, to re-rank by ``docno`` from kept centroids.
+        batch_size: Documents encoded at a time.
+        verbose: Show a progress bar while encoding documents.
+
+    Example::
+
+        spaces = pn.EmbeddingSpaces.train(docs.get_corpus_iter())
+        desm = pn.DESM(spaces, query="in", document="out")
+        (bm25 % 100 >> index.text_loader() >> desm).search("pairwise distance")
+    """
+
+    schematic = {"label": "DESM", "help_url": None}
+
+    def __init__(
+        self,
+        spaces: EmbeddingSpaces,
+        query: Space = "in",
+        document: Space = "out",
+        *,
+        count_unknown: bool = False,
+        fields: str | Sequence[str] = TEXT_FIELDS,
+        documents: ForwardIndex | None = None,
+        vectors: "FlexIndex | None" = None,
+        batch_size: int = 1024,
+        verbose: bool = False,
+    ):
+        for name, space in (("query", query), ("document", document)):
+            if space not in ("in", "out"):
+                raise ValueError(f"{name} names a space, 'in' or 'out', not {space!r}")
+        super().__init__(fields=fields, documents=documents, vectors=vectors, batch_size=batch_size, verbose=verbose)
+        self.spaces = spaces
+        self.query = query
+        self.document = document
+        self.count_unknown = count_unknown
+
+    def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
+        """Means of the unit vectors of the queries' words (equation 5 without D̄)."""
+        sequences = tokenise_packed(texts, self.spaces.vocabulary)
+        words = _bag_of_words(sequences, len(self.spaces))
+        counted = sequences.lengths if self.count_unknown else words.sum(axis=1)
+        sums = words @ self.spaces.unit_vectors(self.query)
+        return sums / np.maximum(counted, 1).astype(np.float32)[:, None]
+
+    def encode_documents(self, texts: Sequence[str]) -> np.ndarray:
+        """Unit centroids of the texts (equation 6)."""
+        return self._centroids(tokenise_packed(texts, self.spaces.vocabulary))
+
+    def encode_sequences(self, sequences: PackedSequences, vocabulary: Vocabulary) -> np.ndarray:
+        """Unit centroids of documents given as term ids over another vocabulary."""
+        mapping = vocabulary.mapping_to(self.spaces.vocabulary)
+        return self._centroids(PackedSequences(mapping[sequences.terms], sequences.offsets))
+
+    def _centroids(self, sequences: PackedSequences) -> np.ndarray:
+        centroids = _bag_of_words(sequences, len(self.spaces)) @ self.spaces.unit_vectors(self.document)
+        norms = np.linalg.norm(centroids, axis=1, keepdims=True)
+        return np.divide(centroids, norms, out=centroids, where=norms > 0)
+
+    def save(self, path: str | os.PathLike, *, overwrite: bool = False) -> None:
+        """Write the model with its embeddings to a directory, atomically.
+
+        Args:
+            path: Directory to create.
+            overwrite: Replace a model that is there.
+        """
+        settings = {"query": self.query, "document": self.document, "count_unknown": self.count_unknown}
+        with atomic_directory(path, overwrite=overwrite) as temporary:
+            write_metadata(temporary, type="ranker", format="desm")
+            write_json(temporary / "config.json", {**settings, "fields": list(self.fields)})
+            self.spaces.save(temporary / "spaces")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike, **options: Any) -> "DESM":
+        """Read what :meth:`save` wrote.
+
+        Args:
+            path: The directory.
+            **options: Arguments of the class that differ, such as ``vectors=``.
+
+        Raises:
+            FileNotFoundError: If there is no such directory.
+            ArtifactError: If a file in it is damaged or foreign; the message names the file.
+        """
+        path = Path(path)
+        read_metadata(path, type="ranker", format="desm")
+        spaces = EmbeddingSpaces.load(path / "spaces")
+        return cls(spaces, **{**read_json(path / "config.json"), **options})
+
+    def __repr__(self) -> str:
+        return f"DESM({self.query}-{self.document})"
+
+
+def _bag_of_words(sequences: PackedSequences, num_terms: int) -> csr_array:
+    """One row a sequence, one entry an occurrence: 1 for a known term, 0 for an unknown one (-1)."""
+    known = (sequences.terms >= 0).astype(np.float32)
+    return csr_array((known, np.maximum(sequences.terms, 0), sequences.offsets), shape=(len(sequences), num_terms))

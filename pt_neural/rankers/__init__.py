@@ -1,0 +1,6 @@
+"""What all rankers share: two-tower scoring and retrieval, linear mixtures."""
+
+from pt_neural.rankers.mixture import Mixture
+from pt_neural.rankers.two_tower import TwoTower
+
+__all__ = ["Mixture", "TwoTower"]

@@ -1,0 +1,24 @@
+"""Which columns a two-tower ranker can work with."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pt_neural.rankers.two_tower import TwoTower
+
+
+def accept_text(validator: Any, fields: Sequence[str], *, also: Sequence[str] = (), mode: str = "text") -> None:
+    """Accept frames that have all text fields, or at least one of them, next to the columns of ``also``."""
+    validator.columns(includes=[*also, *fields], mode=mode)
+    if len(fields) > 1:
+        for field in reversed(fields):
+            validator.columns(includes=[*also, field], mode=mode)
+
+
+def accept_scoring(validator: Any, model: "TwoTower") -> None:
+    """Accept frames whose rows the model can score: a query, and a document in some form."""
+    if model.documents is not None or model.vectors is not None:
+        validator.result_frame(["query"], mode="score")
+    accept_text(validator, model.fields, also=["qid", "docno", "query"], mode="score")
+    validator.result_frame(["query", "doc_vec"], mode="score")
+    validator.result_frame(["query_vec", "doc_vec"], mode="score")

@@ -1,0 +1,185 @@
+"""Linear mixtures of two rankers."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+
+from pt_neural._frames import with_scores
+
+Normalise = Literal["minmax", "zscore"] | None
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The aligned results of two rankers.
+
+    Attributes:
+        rows: One row a (query, document) pair, with all columns but the score.
+        a: Scores of the first ranker, float64 of shape ``(len(rows),)``.
+        b: Scores of the second.
+    """
+
+    rows: pd.DataFrame
+    a: np.ndarray
+    b: np.ndarray
+
+    def scores(self, alpha: float) -> np.ndarray:
+        """``alpha * a + (1 - alpha) * b``."""
+        return alpha * self.a + (1 - alpha) * self.b
+
+    def mix(self, alpha: float) -> pd.DataFrame:
+        """The rows with the mixed ``score`` and ``rank``."""
+        return with_scores(self.rows, self.scores(alpha))
+
+
+class Mixture(pt.Transformer):
+    """Linear mixture ``alpha * a + (1 - alpha) * b`` of two rankers (DESM paper, section 2.3, equation 9).
+
+    With ``b=None`` the second score is the one that comes in: ``candidates >> Mixture(desm, alpha=0.3)`` runs the
+    candidates once. With two rankers the union of their results is ranked.
+
+    It differs from PyTerrier's ``alpha * a + (1 - alpha) * b`` where one side lacks a document: there the document
+    gets 0 from that side, so that with scores below zero (cosines, log-likelihoods) a document that one side never
+    saw can come first; here it gets the lowest score which that side gave for the query. Documents only found by
+    the second side keep their ``query``, and ``alpha`` is one attribute: ``pt.GridSearch`` and
+    :func:`~pt_neural.tune_alpha` set it.
+
+    Args:
+        a: A ranker (re-ranker or retriever).
+        b: The other ranker, or None for the score of the rows that come in.
+        alpha: Weight of ``a``, from 0 to 1.
+        normalise: None, or per query and side, before mixing: ``"minmax"`` to [0, 1], or ``"zscore"`` to mean 0 and
+            standard deviation 1. Where all scores of a query are equal, both give 0.
+        missing: Score of a document that one side lacks: ``"min"``, that side's lowest (normalised) score for
+            the query, or ``"zero"``. A side without any result for the query counts 0.
+
+    Raises:
+        ValueError: For an alpha outside [0, 1] or an unknown ``normalise`` or ``missing``.
+
+    Example::
+
+        mixed = candidates >> pn.Mixture(desm, alpha=0.4)
+        both = pn.Mixture(desm.retriever(vectors), bm25, alpha=0.1)
+        both.search("pairwise distance")
+    """
+
+    schematic = {"label": "Mixture", "inner_pipelines_mode": "linked", "help_url": None}
+
+    def __init__(
+        self,
+        a: pt.Transformer,
+        b: pt.Transformer | None = None,
+        alpha: float = 0.5,
+        *,
+        normalise: Normalise = None,
+        missing: Literal["min", "zero"] = "min",
+    ):
+        if not 0 <= alpha <= 1:
+            raise ValueError(f"alpha must lie between 0 and 1, not {alpha}")
+        if normalise not in (None, "minmax", "zscore"):
+            raise ValueError(f"normalise must be None, 'minmax' or 'zscore', not {normalise!r}")
+        if missing not in ("min", "zero"):
+            raise ValueError(f"missing must be 'min' or 'zero', not {missing!r}")
+        self.a = a
+        self.b = b
+        self.alpha = alpha
+        self.normalise = normalise
+        self.missing = missing
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Run both sides and mix their scores.
+
+        Returns:
+            The columns of both sides with the mixed ``score`` and ``rank``. With ``b=None``: the rows that came in,
+            in their order (and any that ``a`` adds behind them). Otherwise the union, by query and rank.
+        """
+        mixed = self.sides(inp).mix(self.alpha)
+        if self.b is None:
+            return mixed
+        order = np.lexsort((mixed["rank"], pd.factorize(mixed["qid"])[0]))
+        return mixed.iloc[order].reset_index(drop=True)
+
+    def sides(self, inp: pd.DataFrame) -> Sides:
+        """Run each side once and align, normalise and complete their scores, ready for any alpha."""
+        pt.validate.columns(inp, includes=["qid", "docno", "score"] if self.b is None else ["qid"], context=self)
+        right = inp if self.b is None else self.b.transform(inp)
+        rows, a, b = align(self.a.transform(inp), right)
+        queries = pd.factorize(rows["qid"])[0]
+        return Sides(
+            rows,
+            _complete(_normalise(a, queries, self.normalise), queries, self.missing),
+            _complete(_normalise(b, queries, self.normalise), queries, self.missing),
+        )
+
+    def __repr__(self) -> str:
+        sides = repr(self.a) if self.b is None else f"{self.a!r}, {self.b!r}"
+        return f"Mixture({sides}, alpha={self.alpha:g})"
+
+
+def align(left: pd.DataFrame, right: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
+    """Bring two result frames onto the same rows.
+
+    Returns:
+        The rows (the union over qid and docno, the right side's rows first if both have the same rows), and both
+        sides' scores on them, NaN where a side lacks the document.
+    """
+    if _same_rows(left, right):
+        extra = [column for column in left if column not in right]
+        rows = right.assign(**{column: left[column].to_numpy() for column in extra})
+        return _unscored(rows), _scores(left["score"]), _scores(right["score"])
+    left, right = _best_of_duplicates(left), _best_of_duplicates(right)
+    rows = left.merge(right, on=["qid", "docno"], how="outer", suffixes=("", _RIGHT), sort=False)
+    scores = _scores(rows["score"]), _scores(rows["score" + _RIGHT])
+    for column in [column for column in rows if column.endswith(_RIGHT)]:
+        twin = column.removesuffix(_RIGHT)
+        rows[twin] = rows[twin].where(rows[twin].notna(), rows[column])
+        rows = rows.drop(columns=column)
+    return _unscored(rows), *scores
+
+
+_RIGHT = " (right)"  # with a space, so that no column of a user ends like this
+
+
+def _same_rows(left: pd.DataFrame, right: pd.DataFrame) -> bool:
+    return len(left) == len(right) and all(
+        np.array_equal(left[key].to_numpy(dtype=object), right[key].to_numpy(dtype=object)) for key in ("qid", "docno")
+    )
+
+
+def _best_of_duplicates(frame: pd.DataFrame) -> pd.DataFrame:
+    if not frame.duplicated(["qid", "docno"]).any():
+        return frame
+    return frame.sort_values("score", ascending=False, kind="stable").drop_duplicates(["qid", "docno"])
+
+
+def _scores(column: pd.Series) -> np.ndarray:
+    return column.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def _unscored(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows.drop(columns=["score", "rank"], errors="ignore")
+
+
+def _normalise(scores: np.ndarray, queries: np.ndarray, how: Normalise) -> np.ndarray:
+    """Scale the scores of each query; NaN stays NaN."""
+    if how is None or not len(scores):
+        return scores
+    groups = pd.Series(scores).groupby(queries)
+    if how == "minmax":
+        centre, spread = groups.transform("min"), groups.transform("max") - groups.transform("min")
+    else:
+        centre, spread = groups.transform("mean"), groups.transform("std", ddof=0)
+    centred = scores - centre.to_numpy()
+    return np.divide(centred, spread.to_numpy(), out=centred * 0, where=spread.to_numpy() > 0)
+
+
+def _complete(scores: np.ndarray, queries: np.ndarray, missing: str) -> np.ndarray:
+    """Fill NaN with the query's lowest score, or with zero."""
+    lacking = np.isnan(scores)
+    if missing == "min" and lacking.any():
+        lowest = pd.Series(scores).groupby(queries).transform("min").to_numpy()
+        scores = np.where(lacking, lowest, scores)
+    return np.nan_to_num(scores, nan=0.0)

@@ -1,0 +1,198 @@
+"""Rankers that score by the dot product of a query vector and a document vector."""
+
+import os
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+
+from pt_neural._frames import with_scores
+from pt_neural.rankers.columns import accept_scoring, accept_text
+from pt_neural.rankers.encoders import DocEncoder, QueryEncoder, TextScorer
+from pt_neural.rankers.vectors import VectorTable, corpus_vectors, forward_index_vectors, write_vectors
+from pt_neural.text import TEXT_FIELDS, ForwardIndex, PackedSequences, Vocabulary, frame_texts
+
+if TYPE_CHECKING:
+    from pyterrier_dr import FlexIndex
+
+ROWS_PER_BLOCK = 16_384
+
+
+class TwoTower(pt.Transformer):
+    """Base of the rankers whose score is the dot product of a query vector and a document vector.
+
+    By the columns that a frame has, the transformer
+
+    - re-ranks (``qid, query, docno`` and the text, or only ``docno`` when ``documents`` or ``vectors`` are given,
+      or ``doc_vec``): the same rows with new ``score`` and ``rank``, ties by docno;
+    - encodes queries (``query``): adds ``query_vec``, float32 arrays;
+    - encodes documents (text): adds ``doc_vec``, float32 arrays.
+
+    What the model can compute from text it computes; vector columns are used where there is no text.
+
+    Args:
+        fields: Text columns, joined by a space; those that a frame lacks are passed over, one must be there.
+        documents: A forward index: re-ranking then needs ``docno`` only, no text and no tokenising.
+        vectors: A ``pyterrier_dr.FlexIndex`` that :meth:`index` made: re-ranking then only multiplies vectors.
+        batch_size: Documents encoded at a time.
+        verbose: Show a progress bar while encoding documents.
+    """
+
+    def __init__(
+        self,
+        *,
+        fields: str | Sequence[str] = TEXT_FIELDS,
+        documents: ForwardIndex | None = None,
+        vectors: "FlexIndex | None" = None,
+        batch_size: int = 1024,
+        verbose: bool = False,
+    ):
+        if documents is not None and vectors is not None:
+            raise ValueError("give documents or vectors, not both: each tells where document vectors come from")
+        self.fields = (fields,) if isinstance(fields, str) else tuple(fields)
+        self.documents = documents
+        self.vectors = vectors
+        self.batch_size = batch_size
+        self.verbose = verbose
+        self._table = None if vectors is None else VectorTable(vectors)
+
+    @abstractmethod
+    def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
+        """Vectors of queries, float32 of shape ``(len(texts), dimensions)``."""
+
+    @abstractmethod
+    def encode_documents(self, texts: Sequence[str]) -> np.ndarray:
+        """Vectors of document texts, float32 of shape ``(len(texts), dimensions)``."""
+
+    @abstractmethod
+    def encode_sequences(self, sequences: PackedSequences, vocabulary: Vocabulary) -> np.ndarray:
+        """Vectors of documents given as term ids over ``vocabulary``, float32 of shape ``(len, dimensions)``."""
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Re-rank, or encode queries or documents, by the columns of ``inp``."""
+        with pt.validate.any(inp, context=self) as v:
+            accept_scoring(v, self)
+            v.columns(includes=["query"], excludes=["docno"], mode="query")
+            accept_text(v, self.fields, also=["docno"], mode="document")
+        if v.mode == "query":
+            return self.query_encoder().transform(inp)
+        if v.mode == "document":
+            return self.doc_encoder().transform(inp)
+        return self.score(inp)
+
+    def score(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Score the rows of a result frame; see the class for the columns that it needs."""
+        if frame.empty:
+            return with_scores(frame, np.zeros(0))
+        queries, query_rows = self._query_vectors(frame)
+        documents, document_rows = self._document_vectors(frame)
+        return with_scores(frame, row_products(queries, query_rows, documents, document_rows))
+
+    def _query_vectors(self, frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+        if "query" not in frame:
+            return np.stack(frame["query_vec"].to_list()), np.arange(len(frame))
+        rows, texts = pd.factorize(frame["query"].fillna(""))
+        return self.encode_queries(list(texts)), rows
+
+    def _document_vectors(self, frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+        """A matrix of document vectors, and the row of it that belongs to each row of the frame."""
+        if self._table is not None:
+            return self._table.matrix, self._table.rows(frame["docno"].to_list())
+        if self.documents is not None:
+            rows, docnos = pd.factorize(frame["docno"])
+            return self.encode_stored(list(docnos)), rows
+        if not any(field in frame for field in self.fields):
+            return np.stack(frame["doc_vec"].to_list()), np.arange(len(frame))
+        rows, texts = pd.factorize(np.array(frame_texts(frame, self.fields), dtype=object))
+        return self.encode_texts(list(texts)), rows
+
+    def encode_texts(self, texts: Sequence[str]) -> np.ndarray:
+        """Vectors of document texts in batches of ``batch_size``, with a progress bar if the model is verbose."""
+        starts = range(0, len(texts), self.batch_size)
+        blocks = (self.encode_documents(texts[start : start + self.batch_size]) for start in starts)
+        return self._stack(blocks, len(starts))
+
+    def encode_stored(self, docnos: Sequence[str]) -> np.ndarray:
+        """Vectors of documents of the forward index, in batches like :meth:`encode_texts`."""
+        starts = range(0, len(docnos), self.batch_size)
+        blocks = (
+            self.encode_sequences(
+                self.documents.sequences(docnos[start : start + self.batch_size]), self.documents.vocabulary
+            )
+            for start in starts
+        )
+        return self._stack(blocks, len(starts))
+
+    def _stack(self, blocks: Iterable[np.ndarray], total: int) -> np.ndarray:
+        progress = pt.tqdm(blocks, desc=f"{self!r} documents", unit="batch", total=total, disable=not self.verbose)
+        return np.concatenate(list(progress))
+
+    def query_encoder(self) -> QueryEncoder:
+        """Transformer that adds ``query_vec`` to frames with ``query``."""
+        return QueryEncoder(self)
+
+    def doc_encoder(self) -> DocEncoder:
+        """Transformer that adds ``doc_vec`` to frames with text."""
+        return DocEncoder(self)
+
+    def text_scorer(self) -> TextScorer:
+        """Transformer that only re-ranks."""
+        return TextScorer(self)
+
+    def index(
+        self,
+        path: str | os.PathLike,
+        corpus: Iterable[Mapping[str, Any]] | ForwardIndex,
+        *,
+        overwrite: bool = False,
+        verbose: bool = True,
+    ) -> "FlexIndex":
+        """Write the vectors of a collection to a new ``pyterrier_dr.FlexIndex``, atomically, in constant memory.
+
+        Args:
+            path: Directory to create.
+            corpus: Iterator of documents with ``docno`` and text, or a forward index.
+            overwrite: Replace an index that is there.
+            verbose: Show a progress bar.
+
+        Returns:
+            The index, for :meth:`retriever` or ``vectors=``.
+        """
+        if isinstance(corpus, ForwardIndex):
+            records = forward_index_vectors(corpus, self.encode_sequences, self.batch_size)
+            total = len(corpus)
+        else:
+            records = corpus_vectors(corpus, self.encode_documents, self.fields, self.batch_size)
+            total = None
+        progress = pt.tqdm(records, desc=f"{self!r} vectors", unit="doc", total=total, disable=not verbose)
+        return write_vectors(path, progress, overwrite=overwrite)
+
+    def retriever(self, vectors: "FlexIndex", *, num_results: int = 1000) -> pt.Transformer:
+        """Retrieve from the whole collection, exactly: every document is scored.
+
+        Args:
+            vectors: Index made by :meth:`index`.
+            num_results: Documents a query.
+
+        Returns:
+            Transformer from ``qid, query`` to ``qid, query, docno, docid, score, rank``.
+        """
+        return self.query_encoder() >> vectors.np_retriever(num_results=num_results, drop_query_vec=True)
+
+
+def row_products(
+    queries: np.ndarray, query_rows: np.ndarray, documents: np.ndarray, document_rows: np.ndarray
+) -> np.ndarray:
+    """Dot products ``queries[query_rows[i]] . documents[document_rows[i]]``, in blocks that stay small.
+
+    Returns:
+        float32 array of shape ``(len(query_rows),)``.
+    """
+    scores = np.empty(len(query_rows), dtype=np.float32)
+    for start in range(0, len(scores), ROWS_PER_BLOCK):
+        block = slice(start, start + ROWS_PER_BLOCK)
+        np.einsum("ij,ij->i", queries[query_rows[block]], documents[document_rows[block]], out=scores[block])
+    return scores

@@ -1,0 +1,113 @@
+"""Document vectors on disk: written once, read by docno as rows of a memory-mapped matrix."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pt_neural._artifacts import atomic_directory
+from pt_neural.text import ForwardIndex, join_fields
+
+if TYPE_CHECKING:
+    from pyterrier_dr import FlexIndex
+
+Records = Iterator[dict[str, Any]]
+
+
+class VectorTable:
+    """The vectors of a ``pyterrier_dr.FlexIndex``, looked up by docno.
+
+    Args:
+        index: The index, or the path of its directory. Only the path is kept and pickled.
+    """
+
+    def __init__(self, index: "FlexIndex | str | os.PathLike"):
+        self.path = os.fspath(getattr(index, "index_path", index))
+        self._matrix: np.ndarray | None = None
+        self._rows: dict[str, int] = {}
+
+    @property
+    def matrix(self) -> np.ndarray:
+        """All vectors, memory-mapped, float32 of shape (documents, dimensions)."""
+        if self._matrix is None:
+            docnos, matrix, _ = open_vectors(self.path).payload()
+            self._rows = {docno: row for row, docno in enumerate(docnos)}
+            self._matrix = matrix
+        return self._matrix
+
+    def rows(self, docnos: Sequence[str]) -> np.ndarray:
+        """Row numbers of documents, int64 of shape ``(len(docnos),)``.
+
+        Raises:
+            ValueError: If a document has no vector.
+        """
+        self.matrix  # noqa: B018  (opens the index)
+        rows = np.fromiter((self._rows.get(docno, -1) for docno in docnos), np.int64, len(docnos))
+        if (rows < 0).any():
+            unknown = sorted({str(docnos[i]) for i in np.flatnonzero(rows < 0)[:1000]})
+            raise ValueError(
+                f"{self.path} has no vectors for {', '.join(unknown[:3])}{' and others' if len(unknown) > 3 else ''}; "
+                "index the collection that the candidates come from"
+            )
+        return rows
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"path": self.path, "_matrix": None, "_rows": {}}
+
+
+def open_vectors(path: str | os.PathLike) -> "FlexIndex":
+    """Open a vector index; importing pyterrier_dr takes seconds, so it happens here and nowhere else."""
+    from pyterrier_dr import FlexIndex
+
+    return FlexIndex(os.fspath(path), verbose=False)
+
+
+def write_vectors(path: str | os.PathLike, records: Records, *, overwrite: bool) -> "FlexIndex":
+    """Write ``{"docno": str, "doc_vec": float32 array}`` records to a new vector index, atomically.
+
+    Raises:
+        FileExistsError: If there is something at ``path`` and ``overwrite`` is false.
+        ValueError: If there are no records, or two of them have one docno.
+    """
+    from pyterrier_dr import FlexIndex
+
+    with atomic_directory(path, overwrite=overwrite) as temporary:
+        index = FlexIndex(os.fspath(temporary), verbose=False).indexer(mode="overwrite").index(_checked(records))
+        if len(index) == 0:
+            raise ValueError("the corpus is empty; there is nothing to index")
+    return open_vectors(path)
+
+
+def _checked(records: Records) -> Records:
+    seen: set[str] = set()
+    for record in records:
+        if record["docno"] in seen:
+            raise ValueError(f"docno {record['docno']!r} occurs twice in the corpus; docnos must be unique")
+        seen.add(record["docno"])
+        yield record
+
+
+def corpus_vectors(
+    corpus: Iterable[Mapping[str, Any]],
+    encode: Callable[[list[str]], np.ndarray],
+    fields: Sequence[str],
+    batch_size: int,
+) -> Records:
+    """Encode a corpus iterator batch by batch."""
+    corpus = iter(corpus)
+    while batch := list(islice(corpus, batch_size)):
+        vectors = encode([join_fields(document, fields) for document in batch])
+        for document, vector in zip(batch, vectors, strict=True):
+            yield {"docno": document["docno"], "doc_vec": vector}
+
+
+def forward_index_vectors(documents: ForwardIndex, encode: Callable[..., np.ndarray], batch_size: int) -> Records:
+    """Encode the term sequences of a forward index batch by batch."""
+    docnos, sequences = documents.docnos, documents.all()
+    for start in range(0, len(docnos), batch_size):
+        rows = np.arange(start, min(start + batch_size, len(docnos)))
+        vectors = encode(sequences.take(rows), documents.vocabulary)
+        for row, vector in zip(rows, vectors, strict=True):
+            yield {"docno": docnos[row], "doc_vec": vector}

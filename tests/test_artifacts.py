@@ -1,0 +1,91 @@
+import json
+
+import pyterrier as pt
+import pytest
+
+from pt_neural._artifacts import ArtifactError, atomic_directory, read_json, read_metadata, write_metadata
+
+
+def write(path, **options):
+    with atomic_directory(path, **options) as temporary:
+        (temporary / "file").write_text("new")
+
+
+def test_directory_appears_whole(tmp_path):
+    with atomic_directory(tmp_path / "deep" / "down") as temporary:
+        (temporary / "file").write_text("x")
+        assert not (tmp_path / "deep" / "down").exists()
+    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["down"]
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_failure_leaves_nothing_behind(tmp_path, error):
+    with pytest.raises(error), atomic_directory(tmp_path / "a") as temporary:
+        (temporary / "file").write_text("x")
+        raise error
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_failure_keeps_the_old_directory(tmp_path):
+    write(tmp_path / "a")
+    with pytest.raises(ValueError, match="boom"), atomic_directory(tmp_path / "a", overwrite=True) as temporary:
+        (temporary / "file").write_text("half")
+        raise ValueError("boom")
+    assert (tmp_path / "a" / "file").read_text() == "new"
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_overwrites_only_when_told(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "old").write_text("old")
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        write(tmp_path / "a")
+    write(tmp_path / "a", overwrite=True)
+    assert [path.name for path in (tmp_path / "a").iterdir()] == ["file"]
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_file_is_never_replaced(tmp_path):
+    (tmp_path / "a").write_text("precious")
+    with pytest.raises(FileExistsError, match="is a file"):
+        write(tmp_path / "a", overwrite=True)
+    assert (tmp_path / "a").read_text() == "precious"
+
+
+def test_metadata_round_trip_and_what_pyterrier_reads(tmp_path):
+    write_metadata(tmp_path, type="forward_index", format="pt_neural", documents=3)
+    assert read_metadata(tmp_path, type="forward_index", format="pt_neural")["documents"] == 3
+    with pytest.raises(ValueError, match=r"type=x\.y|No implementation|pt-neural"):
+        write_metadata(tmp_path, type="x", format="y")
+        pt.Artifact.load(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "pt_meta.json is missing"),
+        ("{", "pt_meta.json is damaged"),
+        ("[]", "describes None.None"),
+        (json.dumps({"type": "dense_index", "format": "flex"}), "describes dense_index.flex"),
+        (json.dumps({"type": "t", "format": "f", "version": 2}), "upgrade"),
+    ],
+)
+def test_bad_metadata_is_named(tmp_path, content, message):
+    if content is not None:
+        (tmp_path / "pt_meta.json").write_text(content)
+    with pytest.raises(ArtifactError, match=message):
+        read_metadata(tmp_path, type="t", format="f")
+
+
+def test_no_directory_and_a_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        read_metadata(tmp_path / "none", type="t", format="f")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ArtifactError, match="is a file"):
+        read_metadata(tmp_path / "file", type="t", format="f")
+
+
+def test_json_of_other_encodings_is_damaged(tmp_path):
+    (tmp_path / "x.json").write_bytes(b"\xff\xfe")
+    with pytest.raises(ArtifactError, match=r"x\.json is damaged"):
+        read_json(tmp_path / "x.json")

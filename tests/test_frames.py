@@ -1,0 +1,41 @@
+import numpy as np
+import pandas as pd
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pt_neural._frames import ranks, with_scores
+
+rows = st.lists(
+    st.tuples(st.sampled_from(["q1", "q2", "q10"]), st.sampled_from("abcdé"), st.sampled_from([-1.0, 0.0, 0.5, 2.0])),
+    max_size=30,
+)
+
+
+@given(rows)
+def test_ranks_against_sorting_each_query(rows):
+    frame = pd.DataFrame(rows, columns=["qid", "docno", "score"])
+    found = ranks(frame["qid"], frame["score"].to_numpy(dtype=float), frame["docno"])
+    for qid in set(frame["qid"]):
+        mine = [i for i in range(len(rows)) if rows[i][0] == qid]
+        best_first = sorted(mine, key=lambda i: (-rows[i][2], rows[i][1], i))
+        assert [int(found[i]) for i in best_first] == list(range(len(mine)))
+
+
+def test_nan_ranks_last():
+    frame = pd.DataFrame({"qid": ["q"] * 3, "docno": ["a", "b", "c"]})
+    assert ranks(frame["qid"], np.array([np.nan, 1.0, 2.0]), frame["docno"]).tolist() == [2, 1, 0]
+
+
+def test_scores_keep_rows_order_index_and_columns():
+    frame = pd.DataFrame({"qid": ["q", "q"], "docno": ["a", "b"], "rank": [0, 1], "x": [7, 8]}, index=[5, 3])
+    scored = with_scores(frame, np.array([1, 2], dtype=np.float32))
+    assert scored.index.tolist() == [5, 3]
+    assert scored["rank"].tolist() == [1, 0]
+    assert scored["x"].tolist() == [7, 8]
+    assert "score" not in frame
+
+
+def test_empty_frame_gets_typed_columns():
+    scored = with_scores(pd.DataFrame(columns=["qid", "docno"]), np.zeros(0))
+    assert scored["score"].dtype == np.float64
+    assert scored["rank"].dtype == np.int64

@@ -1,0 +1,35 @@
+import subprocess
+import sys
+
+HEAVY = ["torch", "jnius", "pyserini", "gensim", "sklearn", "matplotlib", "pyterrier_dr", "transformers"]
+
+
+def fresh(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def test_import_loads_nothing_heavy():
+    assert fresh(f"import sys, pt_neural; print([m for m in {HEAVY} if m in sys.modules])") == "[]"
+
+
+def test_import_is_quick_beyond_pyterrier():
+    code = "import time, pyterrier; t = time.perf_counter(); import pt_neural; print(time.perf_counter() - t)"
+    assert min(float(fresh(code)) for _ in range(3)) < 0.5
+
+
+def test_reachable_as_pt_neural():
+    assert fresh("import pyterrier as pt; print(pt.neural.__name__)") == "pt_neural"
+
+
+def test_every_public_name_loads():
+    assert fresh("import pt_neural as pn; print([n for n in pn.__all__ if not callable(getattr(pn, n))])") == "[]"
+
+
+def test_explain_is_callable_whichever_is_imported_first():
+    assert fresh("import pt_neural.explain, pt_neural as pn; print(callable(pn.explain))") == "True"
+
+
+def test_unknown_name_is_an_attribute_error():
+    code = "import pt_neural as pn\ntry: pn.BERT\nexcept AttributeError as e: print(e)"
+    assert "has no attribute 'BERT'" in fresh(code)
