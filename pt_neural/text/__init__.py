@@ -1,0 +1,18 @@
+"""Text, once: tokens, vocabulary, packed term sequences, and the forward index of a collection."""
+
+from pt_neural.text.fields import TEXT_FIELDS, frame_texts, join_fields
+from pt_neural.text.forward_index import ForwardIndex
+from pt_neural.text.packed import PackedSequences, tokenise_packed
+from pt_neural.text.tokeniser import tokenise
+from pt_neural.text.vocabulary import Vocabulary
+
+__all__ = [
+    "TEXT_FIELDS",
+    "ForwardIndex",
+    "PackedSequences",
+    "Vocabulary",
+    "frame_texts",
+    "join_fields",
+    "tokenise",
+    "tokenise_packed",
+]

@@ -1,0 +1,186 @@
+"""The term sequences of a whole collection, by docno."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from itertools import repeat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyterrier as pt
+
+from pt_neural._artifacts import (
+    METADATA,
+    ArtifactError,
+    atomic_directory,
+    read_metadata,
+    refuse_existing,
+    write_metadata,
+)
+from pt_neural.text.fields import TEXT_FIELDS, join_fields
+from pt_neural.text.packed import PackedSequences
+from pt_neural.text.spool import TermSpool, load_sequences
+from pt_neural.text.tokeniser import tokenise
+from pt_neural.text.vocabulary import Vocabulary, read_lines, write_lines
+
+
+class ForwardIndex(pt.Artifact):
+    """The tokenised documents of a collection, memory-mapped, so that re-ranking by docno needs no text.
+
+    Opening one reads a small file; documents, docnos and vocabulary are read when they are first used. Pickles as
+    its path.
+
+    Args:
+        path: A directory that :meth:`build` wrote.
+
+    Raises:
+        FileNotFoundError: If there is no such directory.
+        ArtifactError: If the directory is damaged or holds something else.
+
+    Example::
+
+        >>> index = ForwardIndex.build("docs.forward", [{"docno": "d1", "text": "A river, a city."}])
+        >>> index.sequences(["d1"]).lengths
+        array([4])
+    """
+
+    ARTIFACT_TYPE = "forward_index"
+    ARTIFACT_FORMAT = "pt_neural"
+
+    def __init__(self, path: str | os.PathLike):
+        super().__init__(Path(path).absolute())
+        self._metadata = read_metadata(self.path, type=self.ARTIFACT_TYPE, format=self.ARTIFACT_FORMAT)
+        if not isinstance(self._metadata.get("num_documents"), int):
+            raise ArtifactError(f"{self.path / METADATA} is damaged: it does not say num_documents")
+
+    @classmethod
+    def build(
+        cls,
+        path: str | os.PathLike,
+        corpus_iter: Iterable[Mapping[str, Any]],
+        *,
+        fields: Sequence[str] = TEXT_FIELDS,
+        overwrite: bool = False,
+        verbose: bool = True,
+    ) -> "ForwardIndex":
+        """Tokenise a collection; only its vocabulary and docnos are held in memory.
+
+        Args:
+            path: The directory to create; it appears when it is whole.
+            corpus_iter: Documents with ``docno`` and at least one of the fields; read once.
+            fields: The fields to tokenise, joined in this order.
+            overwrite: Replace what stands at ``path``.
+            verbose: Show a progress bar.
+
+        Raises:
+            FileExistsError: If something stands at ``path`` and ``overwrite`` is false.
+            ValueError: If a document lacks its docno or all fields, or if a docno occurs twice.
+        """
+        refuse_existing(path, overwrite=overwrite)
+        with atomic_directory(path, overwrite=overwrite) as directory:
+            documents = pt.tqdm(corpus_iter, desc="ForwardIndex", unit="doc", disable=not verbose)
+            docnos: dict[str, int] = {}
+            with TermSpool(directory) as spool:
+                for document in documents:
+                    _add_docno(docnos, document)
+                    spool.append(tokenise(join_fields(document, fields)))
+                spool.finish().save(directory / "vocabulary")
+            write_lines(directory / "docnos.txt", docnos)
+            write_metadata(
+                directory,
+                type=cls.ARTIFACT_TYPE,
+                format=cls.ARTIFACT_FORMAT,
+                num_documents=len(docnos),
+                fields=list(fields),
+            )
+        return cls(path)
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields that were tokenised."""
+        return tuple(self._metadata.get("fields", ()))
+
+    @cached_property
+    def docnos(self) -> list[str]:
+        """The docnos, in the order of the collection."""
+        docnos = read_lines(self.path / "docnos.txt")
+        if len(docnos) != len(self):
+            raise ArtifactError(f"{self.path / 'docnos.txt'} is damaged: {len(docnos)} docnos, {len(self)} documents")
+        return docnos
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """All terms, with their collection and document frequencies."""
+        return Vocabulary.load(self.path / "vocabulary")
+
+    @cached_property
+    def _sequences(self) -> PackedSequences:
+        try:
+            sequences = load_sequences(self.path)
+        except ArtifactError:
+            raise
+        except ValueError as error:
+            raise ArtifactError(f"{self.path / 'offsets.npy'} does not fit terms.npy: {error}") from None
+        if len(sequences) != len(self):
+            raise ArtifactError(f"{self.path / 'offsets.npy'} is damaged: {len(sequences)} of {len(self)} documents")
+        return sequences
+
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        return {docno: row for row, docno in enumerate(self.docnos)}
+
+    def all(self) -> PackedSequences:
+        """The term sequences of all documents, memory-mapped, in the order of :attr:`docnos`."""
+        return self._sequences
+
+    def rows(self, docnos: Iterable[str]) -> np.ndarray:
+        """Rows of documents, an int64 array with -1 for unknown docnos.
+
+        Args:
+            docnos: A list, an array or a column of a frame.
+        """
+        docnos = docnos.tolist() if hasattr(docnos, "tolist") else docnos
+        return np.fromiter(map(self._rows.get, docnos, repeat(-1)), dtype=np.int64)
+
+    def sequences(self, docnos: Sequence[str]) -> PackedSequences:
+        """The term sequences of some documents, in the order asked for.
+
+        Args:
+            docnos: A list, an array or a column of a frame; repeated docnos are fine.
+
+        Raises:
+            KeyError: If a docno is not in the index.
+        """
+        rows = self.rows(docnos)
+        unknown = np.flatnonzero(rows < 0)
+        if len(unknown):
+            raise KeyError(self._unknown(np.asarray(docnos, dtype=object)[unknown]))
+        return self._sequences.take(rows)
+
+    def _unknown(self, docnos: np.ndarray) -> str:
+        some = ", ".join(map(repr, docnos[:3])) + (", ..." if len(docnos) > 3 else "")
+        return (
+            f"{len(docnos)} of the docnos are not in {self!r}: {some}. Build the index over the collection that "
+            "was retrieved from: ForwardIndex.build(path, corpus_iter, overwrite=True)"
+        )
+
+    def __len__(self) -> int:
+        return self._metadata["num_documents"]
+
+    def __reduce__(self) -> tuple:
+        return ForwardIndex, (str(self.path),)
+
+    def __repr__(self) -> str:
+        return f"ForwardIndex({str(self.path)!r}, {len(self):,} documents)"
+
+
+def _add_docno(docnos: dict[str, int], document: Mapping[str, Any]) -> None:
+    """Give the document's docno the next row."""
+    row, docno = len(docnos), document.get("docno")
+    if not isinstance(docno, str) or "\n" in docno:
+        raise ValueError(f"document {row} needs a docno that is a string of one line, not {docno!r}")
+    if docnos.setdefault(docno, row) != row:
+        raise ValueError(
+            f"docno {docno!r} occurs twice, as documents {docnos[docno]} and {row} (from 0); docnos must be unique"
+        )

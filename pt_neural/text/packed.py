@@ -1,0 +1,113 @@
+"""Many token sequences in two arrays."""
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from pt_neural.text.tokeniser import tokenise
+from pt_neural.text.vocabulary import Vocabulary
+
+
+class PackedSequences:
+    """Term sequences, one after the other in one array, with the offsets at which they start.
+
+    Args:
+        terms: int32 array of term ids, shape ``(num_terms,)``; -1 stands for an unknown term. May be memory-mapped.
+        offsets: int64 array of shape ``(num_sequences + 1,)``; sequence ``i`` is
+            ``terms[offsets[i]:offsets[i + 1]]``.
+
+    Raises:
+        ValueError: If the offsets do not start at 0, fall, or do not end at ``len(terms)``.
+
+    Example::
+
+        >>> PackedSequences.from_lists([[3, 1, 4], [], [1, 5]])[2]
+        array([1, 5], dtype=int32)
+    """
+
+    def __init__(self, terms: np.ndarray, offsets: np.ndarray):
+        if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != len(terms) or (np.diff(offsets) < 0).any():
+            raise ValueError(f"offsets must rise from 0 to the number of terms, {len(terms)}")
+        self.terms = terms
+        self.offsets = offsets
+
+    @classmethod
+    def from_lists(cls, sequences: Iterable[Sequence[int]]) -> "PackedSequences":
+        """Pack lists of term ids."""
+        sequences = list(sequences)
+        terms = np.fromiter(chain.from_iterable(sequences), dtype=np.int32)
+        return cls(terms, offsets_of(np.fromiter(map(len, sequences), dtype=np.int64)))
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Number of terms of each sequence, an int64 array."""
+        return np.diff(self.offsets)
+
+    def take(self, indices: np.ndarray | Sequence[int]) -> "PackedSequences":
+        """Copy some of the sequences, in the order asked for; an index may occur more than once.
+
+        Args:
+            indices: Integers between 0 and ``len(self) - 1``.
+
+        Raises:
+            IndexError: If an index is out of range. Negative ones are, as -1 marks unknown rows elsewhere.
+        """
+        indices = np.asarray(indices, dtype=np.int64)
+        if len(indices) and (indices.min() < 0 or indices.max() >= len(self)):
+            raise IndexError(f"indices must be between 0 and {len(self) - 1}, not {indices.min()} to {indices.max()}")
+        starts = self.offsets[:-1][indices]
+        lengths = self.offsets[1:][indices] - starts
+        offsets = offsets_of(lengths)
+        positions = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
+        return PackedSequences(np.asarray(self.terms[positions]), offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, index: int) -> np.ndarray:
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"sequence {index} of {len(self)}")
+        index %= len(self)
+        return self.terms[self.offsets[index] : self.offsets[index + 1]]
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return (self[index] for index in range(len(self)))
+
+    def __repr__(self) -> str:
+        return f"PackedSequences({len(self):,} sequences, {len(self.terms):,} terms)"
+
+
+def offsets_of(lengths: np.ndarray) -> np.ndarray:
+    """Where sequences of these lengths start, and the last one ends: int64, one longer than ``lengths``."""
+    offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
+
+
+def tokenise_packed(texts: Iterable[Any], vocabulary: Vocabulary, *, drop_unknown: bool = False) -> PackedSequences:
+    """Tokenise texts straight into term ids.
+
+    Args:
+        texts: Strings; anything else, such as None or NaN, gives an empty sequence.
+        vocabulary: Gives the ids.
+        drop_unknown: Leave unknown terms out, instead of keeping their places with -1.
+
+    Example::
+
+        >>> vocabulary = Vocabulary(["river", "city"])
+        >>> list(tokenise_packed(["City on the river"], vocabulary, drop_unknown=True)[0])
+        [np.int32(1), np.int32(0)]
+    """
+    terms, ends = array("i"), array("q", [0])
+    for text in texts:
+        ids = vocabulary.lookup(tokenise(text))
+        terms.extend(filter(_is_known, ids) if drop_unknown else ids)
+        ends.append(len(terms))
+    return PackedSequences(np.array(terms, dtype=np.int32), np.array(ends, dtype=np.int64))
+
+
+def _is_known(term: int) -> bool:
+    return term >= 0

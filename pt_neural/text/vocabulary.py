@@ -1,0 +1,177 @@
+"""Terms, their ids, and how often they occur."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import repeat
+from pathlib import Path
+
+import numpy as np
+
+from pt_neural._artifacts import ArtifactError, read_json, write_json
+from pt_neural.text.arrays import load_array
+
+
+class Vocabulary:
+    """Terms with ids from 0, and their frequencies where they were counted.
+
+    Args:
+        terms: Distinct strings without tab or newline; a term's position is its id.
+        collection_frequency: Occurrences of each term, int64; None if not counted.
+        document_frequency: Documents that hold each term, int64; None if not counted.
+        num_documents: Number of documents that were counted, empty ones included.
+
+    Raises:
+        ValueError: If a term occurs twice or holds a tab or newline, or if a count is missing.
+
+    Example::
+
+        >>> vocabulary = Vocabulary.build([["a", "river"], ["a", "city"]])
+        >>> vocabulary.terms, vocabulary.document_frequency
+        (['a', 'city', 'river'], array([2, 1, 1]))
+    """
+
+    def __init__(
+        self,
+        terms: Sequence[str],
+        collection_frequency: np.ndarray | None = None,
+        document_frequency: np.ndarray | None = None,
+        num_documents: int = 0,
+    ):
+        self.terms = list(terms)
+        self.collection_frequency = _counts(collection_frequency, self.terms)
+        self.document_frequency = _counts(document_frequency, self.terms)
+        self.num_documents = int(num_documents)
+        _check_terms(self.terms)
+
+    @classmethod
+    def build(
+        cls, token_lists: Iterable[Sequence[str]], *, min_count: int = 1, max_terms: int | None = None
+    ) -> "Vocabulary":
+        """Count terms; ids go by falling collection frequency, equal ones in order of the term.
+
+        Args:
+            token_lists: The tokens of each document; read once.
+            min_count: Leave out terms that occur less often.
+            max_terms: Keep only that many of the most frequent terms; None keeps all.
+        """
+        occurrences, documents, num_documents = Counter(), Counter(), 0
+        for tokens in token_lists:
+            occurrences.update(tokens)
+            documents.update(set(tokens))
+            num_documents += 1
+        terms = list(occurrences)
+        frequency = np.fromiter(map(occurrences.get, terms), dtype=np.int64)
+        kept = rank_terms(terms, frequency, min_count=min_count, max_terms=max_terms)
+        terms = [terms[i] for i in kept]
+        return cls(terms, frequency[kept], np.fromiter(map(documents.get, terms), dtype=np.int64), num_documents)
+
+    @cached_property
+    def _ids(self) -> dict[str, int]:
+        return {term: i for i, term in enumerate(self.terms)}
+
+    def lookup(self, tokens: Iterable[str]) -> Iterator[int]:
+        """Yield the id of each token, -1 where it is unknown."""
+        return map(self._ids.get, tokens, repeat(-1))
+
+    def ids(self, tokens: Iterable[str]) -> np.ndarray:
+        """Ids of tokens as an int32 array, -1 where a token is unknown."""
+        return np.fromiter(self.lookup(tokens), dtype=np.int32)
+
+    def mapping_to(self, other: "Vocabulary") -> np.ndarray:
+        """From ids here to ids there: int32 array of shape ``(len(self),)``, -1 where ``other`` lacks a term."""
+        return other.ids(self.terms)
+
+    def __contains__(self, term: object) -> bool:
+        return term in self._ids
+
+    def __len__(self) -> int:
+        return len(self.terms)
+
+    def __repr__(self) -> str:
+        return f"Vocabulary({len(self):,} terms)"
+
+    def save(self, directory: str | Path) -> None:
+        """Write ``terms.txt`` (UTF-8, a term a line), ``counts.json`` and the counted frequencies as ``.npy``."""
+        directory = Path(directory)
+        directory.mkdir(parents=True, exist_ok=True)
+        write_lines(directory / "terms.txt", self.terms)
+        counted = [name for name in _FREQUENCIES if getattr(self, name) is not None]
+        for name in counted:
+            np.save(directory / f"{name}.npy", getattr(self, name), allow_pickle=False)
+        write_json(directory / "counts.json", {"num_documents": self.num_documents, "counted": counted})
+
+    @classmethod
+    def load(cls, directory: str | Path) -> "Vocabulary":
+        """Read what :meth:`save` wrote.
+
+        Raises:
+            ArtifactError: If a file is missing, damaged or does not fit the others; it is named.
+        """
+        directory = Path(directory)
+        terms = read_lines(directory / "terms.txt")
+        counts = read_json(directory / "counts.json")
+        if not isinstance(counts, dict) or not {"num_documents", "counted"} <= counts.keys():
+            raise ArtifactError(f"{directory / 'counts.json'} is damaged: it lacks num_documents or counted")
+        frequencies = {}
+        for name in _FREQUENCIES:
+            if name in counts["counted"]:
+                frequencies[name] = load_array(directory / f"{name}.npy", dtype=np.int64, memory_map=False)
+        try:
+            return cls(terms, num_documents=counts["num_documents"], **frequencies)
+        except ValueError as error:
+            raise ArtifactError(f"{directory / 'terms.txt'} is damaged or does not fit its counts: {error}") from None
+
+
+_FREQUENCIES = ("collection_frequency", "document_frequency")
+
+
+def rank_terms(terms: Sequence[str], frequency: np.ndarray, *, min_count: int, max_terms: int | None) -> np.ndarray:
+    """Positions of the terms to keep, by falling frequency, equal ones in order of the term."""
+    # Python sorts twice, stably: NumPy would pad every term to the longest one.
+    order = sorted(range(len(terms)), key=terms.__getitem__)
+    order = np.array(order, dtype=np.int64)
+    order = order[np.argsort(-frequency[order], kind="stable")]
+    return order[frequency[order] >= min_count][:max_terms]
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Write strings without newlines, one a line, in UTF-8 that lets lone surrogates pass."""
+    with path.open("w", encoding="utf-8", errors="surrogatepass", newline="\n") as file:
+        file.writelines(f"{line}\n" for line in lines)
+
+
+def read_lines(path: Path) -> list[str]:
+    """Read what :func:`write_lines` wrote; only a line feed ends a line.
+
+    Raises:
+        ArtifactError: If the file is missing or damaged.
+    """
+    try:
+        text = path.read_bytes().decode("utf-8", errors="surrogatepass")
+    except FileNotFoundError:
+        raise ArtifactError(f"{path} is missing; the directory is not a complete artifact") from None
+    except UnicodeDecodeError as error:
+        raise ArtifactError(f"{path} is damaged: {error}") from None
+    *lines, rest = text.split("\n")
+    if rest:
+        raise ArtifactError(f"{path} is damaged: its last line is cut off")
+    return lines
+
+
+def _counts(frequency: np.ndarray | None, terms: Sequence[str]) -> np.ndarray | None:
+    if frequency is None:
+        return None
+    frequency = np.asarray(frequency, dtype=np.int64)
+    if frequency.shape != (len(terms),):
+        raise ValueError(f"{len(terms)} terms need {len(terms)} counts, not an array of shape {frequency.shape}")
+    return frequency
+
+
+def _check_terms(terms: Sequence[str]) -> None:
+    for term in terms:
+        if "\n" in term or "\t" in term:
+            raise ValueError(f"a term must not hold a tab or newline: {term!r}")
+    if len(set(terms)) < len(terms):
+        repeated, count = Counter(terms).most_common(1)[0]
+        raise ValueError(f"terms must be distinct: {repeated!r} occurs {count} times")

@@ -1,0 +1,128 @@
+import pickle
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+
+from pt_neural._artifacts import ArtifactError
+from pt_neural.text import ForwardIndex, Vocabulary, spool, tokenise
+
+
+def build(path, corpus, **options):
+    return ForwardIndex.build(path, corpus, verbose=False, **options)
+
+
+def words(index, sequences):
+    return [[index.vocabulary.terms[i] for i in sequence] for sequence in sequences]
+
+
+@pytest.fixture
+def index(tmp_path, corpus):
+    return build(tmp_path / "index", iter(corpus))
+
+
+def test_every_document_comes_back(index, corpus):
+    expected = [tokenise(f"{document['title']} {document['text']}") for document in corpus]
+    assert words(index, index.all()) == expected
+    assert index.docnos == [document["docno"] for document in corpus]
+    assert len(index) == 6
+    assert index.fields == ("title", "text")
+
+
+def test_counts_equal_a_vocabulary_built_in_memory(index, corpus):
+    expected = Vocabulary.build(tokenise(f"{document['title']} {document['text']}") for document in corpus)
+    assert index.vocabulary.terms == expected.terms
+    assert index.vocabulary.collection_frequency.tolist() == expected.collection_frequency.tolist()
+    assert index.vocabulary.document_frequency.tolist() == expected.document_frequency.tolist()
+    assert index.vocabulary.num_documents == 6
+
+
+def test_blocks_do_not_show(tmp_path, corpus, index, monkeypatch):
+    monkeypatch.setattr(spool, "_BLOCK", 7)
+    small = build(tmp_path / "small", corpus)
+    assert small.vocabulary.terms == index.vocabulary.terms
+    assert small.vocabulary.document_frequency.tolist() == index.vocabulary.document_frequency.tolist()
+    assert small.vocabulary.collection_frequency.tolist() == index.vocabulary.collection_frequency.tolist()
+    assert small.all().terms.tolist() == index.all().terms.tolist()
+    assert small.all().offsets.tolist() == index.all().offsets.tolist()
+
+
+def test_by_docno(index, corpus):
+    docnos = pd.Series(["d4", "d1", "d4"])
+    expected = [tokenise(f"{corpus[i]['title']} {corpus[i]['text']}") for i in (3, 0, 3)]
+    assert words(index, index.sequences(docnos)) == expected
+    assert words(index, index.sequences(docnos.to_numpy())) == expected
+    assert index.rows(["d2", "nowhere", "d6"]).tolist() == [1, -1, 5]
+    assert index.rows([]).dtype == np.int64
+    assert len(index.sequences([])) == 0
+
+
+def test_unknown_docnos_are_named(index):
+    with pytest.raises(KeyError, match=r"2 of the docnos are not in ForwardIndex.*'x7', None.*ForwardIndex\.build"):
+        index.sequences(["d1", "x7", None])
+
+
+def test_opens_again_by_path_artifact_and_pickle(index):
+    for again in (ForwardIndex(index.path), pt.Artifact.load(str(index.path)), pickle.loads(pickle.dumps(index))):
+        assert isinstance(again, ForwardIndex)
+        assert again.all().terms.tolist() == index.all().terms.tolist()
+        assert isinstance(again.all().terms, np.memmap)
+    assert repr(index) == f"ForwardIndex({str(index.path)!r}, 6 documents)"
+
+
+def test_fields_are_chosen(tmp_path, corpus):
+    index = build(tmp_path / "titles", corpus, fields=["title"])
+    assert words(index, index.sequences(["d2"])) == [["oxford"]]
+
+
+@pytest.mark.parametrize("corpus", [[], [{"docno": "d1", "text": None}, {"docno": "d2", "text": "..."}]])
+def test_collections_without_a_word(tmp_path, corpus):
+    index = build(tmp_path / "index", corpus)
+    assert len(index) == len(corpus)
+    assert index.all().lengths.tolist() == [0] * len(corpus)
+    assert len(index.vocabulary) == 0
+
+
+@pytest.mark.parametrize(
+    ("documents", "message"),
+    [
+        (["d1", "d2", "d1"], "docno 'd1' occurs twice, as documents 0 and 2"),
+        (["d1", None], "document 1 needs a docno"),
+        ([3], "document 0 needs a docno that is a string of one line, not 3"),
+        (["a\nb"], "document 0 needs a docno"),
+    ],
+)
+def test_bad_docnos_leave_nothing_behind(tmp_path, documents, message):
+    with pytest.raises(ValueError, match=message):
+        build(tmp_path / "index", ({"docno": docno, "text": "x"} for docno in documents))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_refuses_to_overwrite_before_it_reads(index, corpus):
+    unread = iter(corpus)
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        build(index.path, unread)
+    assert len(list(unread)) == 6
+    assert len(build(index.path, corpus[:2], overwrite=True)) == 2
+
+
+@pytest.mark.parametrize("name", ["docnos.txt", "terms.npy", "offsets.npy", "vocabulary/terms.txt", "pt_meta.json"])
+def test_damage_is_named(index, name):
+    file = index.path / name
+    file.write_bytes(file.read_bytes()[:-9])
+    with pytest.raises(ArtifactError, match=name):
+        _use(index.path)
+
+
+def _use(path):
+    opened = ForwardIndex(path)
+    return opened.sequences(["d1"]), opened.vocabulary
+
+
+def test_another_artifact_is_refused(tmp_path):
+    (tmp_path / "pt_meta.json").write_text('{"type": "sparse_index", "format": "anserini"}')
+    with pytest.raises(ArtifactError, match=r"sparse_index\.anserini, not forward_index\.pt_neural"):
+        ForwardIndex(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        ForwardIndex(tmp_path / "nowhere")

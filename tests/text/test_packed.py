@@ -1,0 +1,68 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pt_neural.text import PackedSequences, Vocabulary, tokenise_packed
+
+LISTS = st.lists(st.lists(st.integers(-1, 2**31 - 1)))
+
+
+def unpacked(sequences):
+    return [sequence.tolist() for sequence in sequences]
+
+
+@given(LISTS)
+def test_packing_and_unpacking(lists):
+    packed = PackedSequences.from_lists(lists)
+    assert unpacked(packed) == lists
+    assert packed.terms.dtype == np.int32
+    assert packed.offsets.dtype == np.int64
+    assert packed.lengths.tolist() == [len(x) for x in lists]
+
+
+@given(LISTS.filter(len), st.data())
+def test_take_equals_a_loop(lists, data):
+    indices = data.draw(st.lists(st.integers(0, len(lists) - 1)))
+    taken = PackedSequences.from_lists(lists).take(indices)
+    assert unpacked(taken) == [lists[i] for i in indices]
+    assert taken.terms.dtype == np.int32
+
+
+@pytest.mark.parametrize("indices", [[2], [-1], [0, 5]])
+def test_take_out_of_range(indices):
+    with pytest.raises(IndexError, match="between 0 and 1"):
+        PackedSequences.from_lists([[1], [2]]).take(indices)
+
+
+def test_items_are_views():
+    packed = PackedSequences.from_lists([[1, 2], [3]])
+    assert np.shares_memory(packed[0], packed.terms)
+    assert packed[-1].tolist() == [3]
+    assert repr(packed) == "PackedSequences(2 sequences, 3 terms)"
+    with pytest.raises(IndexError):
+        packed[2]
+
+
+@pytest.mark.parametrize("offsets", [[], [1, 3], [0, 2], [0, 3, 2, 3]])
+def test_offsets_that_do_not_fit(offsets):
+    with pytest.raises(ValueError, match="offsets"):
+        PackedSequences(np.zeros(3, np.int32), np.array(offsets, np.int64))
+
+
+def test_memory_mapped_arrays(tmp_path):
+    packed = PackedSequences.from_lists([[1, 2], [], [3, 4, 5]])
+    np.save(tmp_path / "t.npy", packed.terms)
+    np.save(tmp_path / "o.npy", packed.offsets)
+    mapped = PackedSequences(np.load(tmp_path / "t.npy", mmap_mode="r"), np.load(tmp_path / "o.npy", mmap_mode="r"))
+    taken = mapped.take([2, 1, 2])
+    assert unpacked(taken) == [[3, 4, 5], [], [3, 4, 5]]
+    assert not isinstance(taken.terms, np.memmap)
+
+
+def test_tokenising_into_ids():
+    vocabulary = Vocabulary(["river", "city"])
+    texts = ["A River, a city", None, "nothing known", float("nan")]
+    assert unpacked(tokenise_packed(texts, vocabulary)) == [[-1, 0, -1, 1], [], [-1, -1], []]
+    assert unpacked(tokenise_packed(texts, vocabulary, drop_unknown=True)) == [[0, 1], [], [], []]
+    assert len(tokenise_packed([], vocabulary)) == 0
