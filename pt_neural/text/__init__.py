@@ -3,7 +3,7 @@
 from pt_neural.text.fields import TEXT_FIELDS, frame_texts, join_fields
 from pt_neural.text.forward_index import ForwardIndex
 from pt_neural.text.packed import PackedSequences, tokenise_packed
-from pt_neural.text.tokeniser import tokenise
+from pt_neural.text.tokeniser import token_spans, tokenise
 from pt_neural.text.vocabulary import Vocabulary
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "Vocabulary",
     "frame_texts",
     "join_fields",
+    "token_spans",
     "tokenise",
     "tokenise_packed",
 ]

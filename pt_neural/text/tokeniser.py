@@ -34,6 +34,21 @@ def tokenise(text: Any) -> list[str]:
     return _unicode_token().findall(unicodedata.normalize("NFC", text.lower()))
 
 
+def token_spans(text: str) -> list[tuple[str, int, int]]:
+    """The tokens of a text and where they stand in it.
+
+    Returns:
+        Token, start and end (in characters of ``text``), in order. Where lower-casing splits a run of letters,
+        each of its tokens gets the place of the whole run.
+
+    Example::
+
+        >>> token_spans("City_hall")
+        [('city', 0, 4), ('hall', 5, 9)]
+    """
+    return [(token, *run.span()) for run in _unicode_token().finditer(text) for token in tokenise(run.group())]
+
+
 @cache
 def _unicode_token() -> re.Pattern[str]:
     """Runs of letters and digits, and of the marks after them, which the regular expression for words lacks."""

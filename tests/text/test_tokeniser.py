@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pt_neural.text import frame_texts, join_fields, tokenise
+from pt_neural.text import frame_texts, join_fields, token_spans, tokenise
 
 
 def reference(text: str) -> list[str]:
@@ -85,3 +85,10 @@ def test_frame_texts_equal_join_fields_row_by_row():
 def test_a_frame_without_the_columns_is_an_error():
     with pytest.raises(ValueError, match="the frame has none of the fields title, text; it has qid"):
         frame_texts(pd.DataFrame({"qid": ["1"]}))
+
+
+@given(st.text())
+def test_spans_are_the_tokens_in_their_places(text):
+    spans = token_spans(text)
+    assert [token for token, _, _ in spans] == tokenise(text)
+    assert all(tokenise(text[start:end])[:1] != [] and start < end for _, start, end in spans)
