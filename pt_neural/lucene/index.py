@@ -1,0 +1,122 @@
+"""A Lucene index as a PyTerrier artifact, and the transformers that it makes."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyterrier as pt
+
+from pt_neural._artifacts import METADATA, read_json
+from pt_neural.lucene.analysis import Analysis
+from pt_neural.lucene.indexing import LuceneIndexer
+from pt_neural.lucene.reader import Reader, open_reader
+from pt_neural.lucene.retrievers import BM25, QL
+
+TYPE = "sparse_index"
+FORMAT = "anserini"
+
+
+class LuceneIndex(pt.Artifact, pt.Indexer):
+    """A Lucene index that Anserini, Pyserini or this package has built, or that is to be built.
+
+    Args:
+        path: The directory of the index.
+        stemmer: Stemmer of queries. Default: the one that the index was built with where this package has built
+            it, or else Anserini's default, ``"porter"``. Also ``"krovetz"`` and ``"none"``.
+        stopwords: ``"default"``, ``"none"`` or a file of words, likewise.
+
+    Example:
+        >>> import pt_neural as pn
+        >>> index = pn.LuceneIndex("animals.lucene").index([{"docno": "d1", "text": "The okapi"}])
+        >>> index.bm25().search("okapi")["docno"].tolist()
+        ['d1']
+    """
+
+    ARTIFACT_TYPE = TYPE
+    ARTIFACT_FORMAT = FORMAT
+
+    def __init__(self, path: str | Path, *, stemmer: str | None = None, stopwords: str | None = None):
+        super().__init__(path)
+        self.stemmer = stemmer
+        self.stopwords = stopwords
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self.path.name
+
+    def built(self) -> bool:
+        """Whether there is a complete Lucene index at the path."""
+        return any(self.path.glob("segments_*"))
+
+    @property
+    def reader(self) -> Reader:
+        """The opened index, shared by all who use the same path."""
+        return open_reader(self.path)
+
+    @property
+    def analysis(self) -> Analysis:
+        """How queries to this index become terms."""
+        return _analysis(self.path, self.stemmer, self.stopwords)
+
+    def __len__(self) -> int:
+        return len(self.reader.docnos)
+
+    def docnos(self) -> np.ndarray:
+        """All docnos in Lucene's order, an object array of strings of shape ``(len(index),)``."""
+        return self.reader.docnos.copy()
+
+    def fields(self) -> list[str]:
+        """Names of the fields that can be searched."""
+        return sorted(self.reader.fields())
+
+    def require_field(self, field: str) -> None:
+        """Raise ValueError if the index cannot search ``field``."""
+        if field not in self.reader.fields():
+            raise ValueError(
+                f"{self.path} has no field {field!r}; it has {', '.join(self.fields())}. Fields of their own are "
+                f"made while indexing: index.indexer(separate_fields=[{field!r}])"
+            )
+
+    def indexer(self, **options: Any) -> LuceneIndexer:
+        """A transformer that builds this index; see :class:`LuceneIndexer` for the options."""
+        return LuceneIndexer(self, **options)
+
+    def index(self, iter: Iterable[Mapping[str, Any]], **options: Any) -> "LuceneIndex":
+        """Build this index from documents with ``docno`` and text fields: ``indexer(**options).index(iter)``."""
+        return self.indexer(**options).index(iter)
+
+    def index_inputs(self) -> list[list[str]]:
+        """What a document needs, for PyTerrier's inspection."""
+        return self.indexer().index_inputs()
+
+    def bm25(self, k1: float = 0.9, b: float = 0.4, **options: Any) -> BM25:
+        """BM25 as Lucene has it."""
+        return BM25(self, k1=k1, b=b, **options)
+
+    def ql(self, mu: float = 1000, **options: Any) -> QL:
+        """Query likelihood as Lucene has it."""
+        return QL(self, mu=mu, **options)
+
+    def __repr__(self) -> str:
+        return f"LuceneIndex({str(self.path)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LuceneIndex) and self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
+
+    def _identity(self) -> tuple[Any, ...]:
+        return (self.path.absolute(), self.stemmer, self.stopwords)
+
+
+def _analysis(path: Path, stemmer: str | None, stopwords: str | None) -> Analysis:
+    built_with = {}
+    if (path / METADATA).is_file():
+        built_with = read_json(path / METADATA).get("analysis", {})
+    if built_with.get("stopwords") not in (None, "default", "none"):
+        built_with["stopwords"] = str(path / built_with["stopwords"])
+    chosen = {"stemmer": stemmer, "stopwords": stopwords}
+    return Analysis(**{**built_with, **{name: value for name, value in chosen.items() if value is not None}})

