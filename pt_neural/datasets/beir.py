@@ -8,6 +8,8 @@ import pandas as pd
 
 from pt_neural.datasets._files import read_records, read_rows
 
+_LONGEST_LINK = 200
+
 
 @dataclass(frozen=True)
 class BeirFolder:
@@ -86,5 +88,14 @@ class BeirFolder:
 def _one_of(folder: Path, name: str) -> Path:
     for extension in (".jsonl", ".jsonl.gz"):
         if (folder / (name + extension)).exists():
-            return folder / (name + extension)
+            return _followed(folder / (name + extension))
     raise FileNotFoundError(f"{folder} has neither {name}.jsonl nor {name}.jsonl.gz")
+
+
+def _followed(path: Path) -> Path:
+    """The file that a symbolic link means where Git, on systems without links, has written its target as text."""
+    if path.stat().st_size < _LONGEST_LINK:
+        target = path.parent / path.read_bytes().decode("utf-8", "replace").strip().replace("\0", "")
+        if target.is_file():
+            return target
+    return path

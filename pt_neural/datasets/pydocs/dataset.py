@@ -21,9 +21,9 @@ class PyDocs(FolderDataset):
     least 0.8, as with inherited methods) only the one with the shortest name is kept.
 
     Queries are those first sentences, 3 to 40 words long. Grades: 2 for a document that the sentence was taken
-    from; 1 for a namesake, whose name ends alike and whose own first sentence shares at least half of the
-    words, as ``numpy.linalg.norm`` and ``scipy.linalg.norm``. A sentence that more than 5 documents share is no
-    query. Splits are by hash of the words: about 70 % train, 10 % dev, 20 % test.
+    from; 1 for a namesake: its name ends alike and its own first sentence is close, sharing two thirds of the
+    distinct content words, as with ``numpy.kaiser`` and ``scipy.signal.windows.kaiser``. A sentence that answers
+    to more than 10 documents is no query. Splits are by hash of the words: about 70 % train, 10 % dev, 20 % test.
 
     Made on first use, in some ten seconds, and kept under PyTerrier's home, one folder for each set of package
     versions: figures are comparable between equal versions only, see :meth:`packages`.

@@ -5,19 +5,19 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 
 from pt_neural.datasets.pydocs.collect import Document
 from pt_neural.datasets.pydocs.docstrings import plain
 
 SPLITS = ("train", "dev", "test")
-#: A summary that more documents share says nothing about any of them.
-MAX_RELEVANT = 5
+#: A summary that answers to more documents says too little about any of them to be a query.
+MAX_JUDGED = 10
 _WORDS_IN_QUERY = range(3, 41)
 _WORDS_IN_LINK_QUERY = 100
-_CLOSE = 0.5
-_BOILERPLATE = re.compile(
-    r"(alias|synonym|same as|see|refer to|deprecated|this \w+ is deprecated|\.\.|>>>|[-*] )\b", re.I
-)
+_CLOSE = 2 / 3
+_FUNCTION_WORDS = re.compile(r"an?|and|are|as|at|be|by|for|from|in|is|its?|of|on|or|that|the|this|to|with")
+_BOILERPLATE = re.compile(r"(alias|synonym|same as|see|refer to|(this \w+ is )?deprecated)\b|\.\.|>>>|[-*] ", re.I)
 _NICKNAMES = {"np": "numpy", "pd": "pandas", "plt": "matplotlib.pyplot", "nx": "networkx", "sm": "statsmodels.api"}
 
 
@@ -53,20 +53,18 @@ def summary_queries(documents: Iterable[Document]) -> list[Query]:
     """Summary sentence -> the documents that it stands for (grade 2) and their namesakes (grade 1).
 
     A namesake has the same last part of its name (``norm`` in ``numpy.linalg.norm`` and ``scipy.linalg.norm``)
-    and a summary that shares at least half of the distinct words. Queries that differ only in the order of
-    their words are in one split.
+    and a summary that is close: of the distinct words in both, function words left out, two thirds are shared.
+    Queries that differ only in the order of their words are in one split.
     """
-    documents = list(documents)
     by_summary: dict[str, list[Document]] = defaultdict(list)
-    by_leaf: dict[str, list[tuple[Document, set[str]]]] = defaultdict(list)
+    by_leaf: dict[str, list[Document]] = defaultdict(list)
     for document in documents:
-        words = tokens(document.summary)
-        by_summary[" ".join(words)].append(document)
-        by_leaf[document.leaf].append((document, set(words)))
+        by_summary[" ".join(tokens(document.summary))].append(document)
+        by_leaf[document.leaf].append(document)
     queries = []
     for key, owners in sorted(by_summary.items()):
-        if _is_query(owners[0].summary, key) and len(owners) <= MAX_RELEVANT:
-            labels = _namesakes(owners, set(key.split()), by_leaf) | {owner.name: 2 for owner in owners}
+        labels = _namesakes(owners, by_leaf) | {owner.name: 2 for owner in owners}
+        if _is_query(owners[0].summary) and len(labels) <= MAX_JUDGED:
             qid = "s" + hashlib.sha256(key.encode()).hexdigest()[:10]
             split = split_of(" ".join(sorted(set(key.split()))))
             queries.append(Query(qid, owners[0].summary, split, dict(sorted(labels.items()))))
@@ -92,17 +90,23 @@ def link_queries(documents: Iterable[Document], kept: dict[str, str]) -> list[Qu
     return queries
 
 
-def _is_query(summary: str, key: str) -> bool:
-    return len(key.split()) in _WORDS_IN_QUERY and not _BOILERPLATE.match(summary)
+def _is_query(summary: str) -> bool:
+    return len(summary.split()) in _WORDS_IN_QUERY and not _BOILERPLATE.match(summary)
 
 
-def _namesakes(owners: list[Document], words: set[str], by_leaf: dict) -> dict[str, int]:
-    return {
-        other.name: 1
-        for leaf in {owner.leaf for owner in owners}
-        for other, theirs in by_leaf[leaf]
-        if len(words & theirs) >= _CLOSE * len(words | theirs)
-    }
+def _namesakes(owners: list[Document], by_leaf: dict[str, list[Document]]) -> dict[str, int]:
+    words = _content_words(owners[0].summary)
+    others = {other for owner in owners for other in by_leaf[owner.leaf]}
+    return {other.name: 1 for other in others if _close(words, _content_words(other.summary))}
+
+
+@cache
+def _content_words(summary: str) -> frozenset[str]:
+    return frozenset(token for token in tokens(summary) if not _FUNCTION_WORDS.fullmatch(token))
+
+
+def _close(a: frozenset[str], b: frozenset[str]) -> bool:
+    return len(a & b) >= _CLOSE * len(a | b)
 
 
 def _unique_endings(kept: dict[str, str]) -> dict[tuple[str, str], str | None]:
