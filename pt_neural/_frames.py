@@ -41,7 +41,7 @@ def _settle_ties(order: np.ndarray, tied: np.ndarray, docnos: pd.Series) -> np.n
     run = np.cumsum(np.r_[0, ~tied])
     in_run = np.r_[tied, False] | np.r_[False, tied]
     rows = order[in_run]
-    _, names = np.unique(docnos.to_numpy(dtype=object)[rows].astype(str), return_inverse=True)
+    _, names = np.unique(docnos.iloc[rows].to_numpy(dtype=object).astype(str), return_inverse=True)
     order = order.copy()
     order[in_run] = rows[np.lexsort((names, run[in_run]))]
     return order

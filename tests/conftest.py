@@ -4,9 +4,14 @@ from pathlib import Path
 import pandas as pd
 import pyterrier as pt
 import pytest
+from hypothesis import settings
 
 os.environ.setdefault("PT_TEST_TRANSFORMER_REPORTS", "0")
 os.environ.setdefault("MPLBACKEND", "agg")
+
+# A first example may load a library; what is slow shows in pytest's durations.
+settings.register_profile("suite", deadline=None)
+settings.load_profile("suite")
 
 # Schematics otherwise ask the documentation site for links, and tests have no network.
 pt.documentation._cached_objects_inv = {}

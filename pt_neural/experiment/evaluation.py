@@ -51,8 +51,8 @@ class RunEvaluator:
 
     def _best(self, rows: np.ndarray, scores: np.ndarray) -> dict[str, float]:
         if self._cutoff is not None and len(scores) > self._cutoff:
-            threshold = np.partition(scores, len(scores) - self._cutoff)[len(scores) - self._cutoff]
-            keep = scores >= threshold
+            single = scores.astype(np.float32)  # trec_eval's precision: what ties there must not be cut here
+            keep = single >= np.partition(single, len(single) - self._cutoff)[len(single) - self._cutoff]
             rows, scores = rows[keep], scores[keep]
         return dict(zip(self._docnos[rows], scores.tolist(), strict=True))
 

@@ -1,10 +1,14 @@
 """The Dual Embedding Space Model (Mitra, Nalisnick, Craswell and Caruana, 2016)."""
 
+import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from scipy.sparse import csr_array
 
+from pt_neural._artifacts import atomic_directory, read_json, read_metadata, write_json, write_metadata
 from pt_neural.embeddings import EmbeddingSpaces
 from pt_neural.rankers import TwoTower
 from pt_neural.text import TEXT_FIELDS, ForwardIndex, PackedSequences, Vocabulary, tokenise_packed
@@ -128,6 +132,9 @@ class DESM(TwoTower):
 
 
 def _bag_of_words(sequences: PackedSequences, num_terms: int) -> csr_array:
-    """One row a sequence, one entry an occurrence: 1 for a known term, 0 for an unknown one (-1)."""
+    """Counts of known terms, one row a sequence, float32; unknown terms (-1) count 0."""
     known = (sequences.terms >= 0).astype(np.float32)
-    return csr_array((known, np.maximum(sequences.terms, 0), sequences.offsets), shape=(len(sequences), num_terms))
+    offsets = np.array(sequences.offsets)  # a copy: memory-mapped offsets cannot be written to
+    counts = csr_array((known, np.maximum(sequences.terms, 0), offsets), shape=(len(sequences), num_terms))
+    counts.sum_duplicates()  # a sum over distinct words stays exact in single precision, however long the text
+    return counts

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,7 +44,7 @@ class VectorTable:
             ValueError: If a document has no vector.
         """
         self.matrix  # noqa: B018  (opens the index)
-        rows = np.fromiter((self._rows.get(docno, -1) for docno in docnos), np.int64, len(docnos))
+        rows = np.fromiter(map(self._rows.get, docnos, repeat(-1)), np.int64, len(docnos))
         if (rows < 0).any():
             unknown = sorted({str(docnos[i]) for i in np.flatnonzero(rows < 0)[:1000]})
             raise ValueError(
@@ -74,9 +74,7 @@ def write_vectors(path: str | os.PathLike, records: Records, *, overwrite: bool)
     from pyterrier_dr import FlexIndex
 
     with atomic_directory(path, overwrite=overwrite) as temporary:
-        index = FlexIndex(os.fspath(temporary), verbose=False).indexer(mode="overwrite").index(_checked(records))
-        if len(index) == 0:
-            raise ValueError("the corpus is empty; there is nothing to index")
+        FlexIndex(os.fspath(temporary), verbose=False).indexer(mode="overwrite").index(_checked(records))
     return open_vectors(path)
 
 
@@ -87,6 +85,8 @@ def _checked(records: Records) -> Records:
             raise ValueError(f"docno {record['docno']!r} occurs twice in the corpus; docnos must be unique")
         seen.add(record["docno"])
         yield record
+    if not seen:
+        raise ValueError("the corpus is empty; there is nothing to index")
 
 
 def corpus_vectors(

@@ -1,0 +1,214 @@
+"""DESM against equations 5 to 8, computed word by word."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pt_neural as pn
+from pt_neural._artifacts import ArtifactError
+from pt_neural.text import Vocabulary, tokenise
+
+WORDS = ["university", "city", "river", "giraffe", "neck", "cam", "long"]
+
+
+@pytest.fixture(scope="module")
+def spaces() -> pn.EmbeddingSpaces:
+    random = np.random.default_rng(1)
+    shape = (len(WORDS), 5)
+    return pn.EmbeddingSpaces.from_vectors(
+        Vocabulary(WORDS), random.normal(size=shape).astype("f4"), random.normal(size=shape).astype("f4")
+    )
+
+
+@pytest.fixture
+def candidates(corpus, topics) -> pd.DataFrame:
+    return topics.merge(pd.DataFrame(corpus), how="cross")
+
+
+@pytest.fixture
+def forward(tmp_path, corpus) -> pn.ForwardIndex:
+    return pn.ForwardIndex.build(tmp_path / "forward", corpus, verbose=False)
+
+
+def cosine(a, b) -> float:
+    return float(a @ b / (np.linalg.norm(a) * np.linalg.norm(b)))
+
+
+def equation_5(spaces, query: str, document: str, q_space: str, d_space: str) -> float:
+    """DESM(Q, D), the way the paper writes it."""
+    q_vectors = dict(zip(WORDS, spaces.vectors(q_space).astype("f8"), strict=True))
+    d_vectors = dict(zip(WORDS, spaces.vectors(d_space).astype("f8"), strict=True))
+    words = [d_vectors[word] / np.linalg.norm(d_vectors[word]) for word in tokenise(document) if word in d_vectors]
+    query_words = [q_vectors[word] for word in tokenise(query) if word in q_vectors]
+    if not words or not query_words:
+        return 0.0
+    centroid = sum(words) / len(words)
+    return sum(cosine(q, centroid) for q in query_words) / len(query_words)
+
+
+@pytest.mark.parametrize("query_space", ["in", "out"])
+@pytest.mark.parametrize("document_space", ["in", "out"])
+def test_scores_are_equations_5_and_6(spaces, candidates, query_space, document_space):
+    scored = pn.DESM(spaces, query_space, document_space).transform(candidates)
+    expected = [
+        equation_5(spaces, row.query, f"{row.title} {row.text}", query_space, document_space)
+        for row in candidates.itertuples()
+    ]
+    np.testing.assert_allclose(scored["score"], expected, atol=1e-5)
+    assert (scored["docno"] == candidates["docno"]).all()
+    assert scored.groupby("qid")["rank"].apply(sorted).tolist() == [list(range(6))] * 3
+
+
+def test_repeated_words_count_each_time(spaces):
+    frame = pd.DataFrame({"qid": ["1"], "query": ["city city river"], "docno": ["d"], "text": ["cam cam long neck"]})
+    expected = equation_5(spaces, "city city river", "cam cam long neck", "in", "out")
+    assert pn.DESM(spaces).transform(frame)["score"].iloc[0] == pytest.approx(expected, abs=1e-6)
+
+
+def test_counting_unknown_words_scales_the_score(spaces):
+    frame = pd.DataFrame({"qid": ["1"], "query": ["city nonsense"], "docno": ["d"], "text": ["cam"]})
+    ignored, counted = (pn.DESM(spaces, count_unknown=flag).transform(frame)["score"].iloc[0] for flag in (False, True))
+    assert counted == pytest.approx(ignored / 2)
+
+
+@pytest.mark.parametrize(("query", "text"), [("", "city"), ("zzz", "city"), ("city", ""), ("city", "?!"), (None, None)])
+def test_nothing_known_scores_zero(spaces, query, text):
+    frame = pd.DataFrame({"qid": ["1", "1"], "query": [query, query], "docno": ["a", "b"], "text": [text, text]})
+    assert pn.DESM(spaces).transform(frame)["score"].tolist() == [0.0, 0.0]
+
+
+def test_forward_index_and_kept_centroids_score_alike(spaces, candidates, forward, tmp_path, corpus):
+    desm = pn.DESM(spaces)
+    by_text = desm.transform(candidates)
+    bare = candidates[["qid", "query", "docno"]]
+    by_forward = pn.DESM(spaces, documents=forward).transform(bare)
+    vectors = desm.index(tmp_path / "vectors", corpus, verbose=False)
+    by_vectors = pn.DESM(spaces, vectors=vectors).transform(bare)
+    np.testing.assert_allclose(by_forward["score"], by_text["score"], atol=1e-6)
+    np.testing.assert_allclose(by_vectors["score"], by_text["score"], atol=1e-6)
+    native = (desm.query_encoder() >> vectors.scorer()).transform(bare)  # sorts by score
+    native = bare.merge(native, on=["qid", "docno"])
+    np.testing.assert_allclose(native["score"], by_text["score"], atol=1e-6)
+
+
+def test_indexing_a_forward_index_or_the_corpus_is_the_same(spaces, forward, tmp_path, corpus):
+    desm = pn.DESM(spaces, batch_size=4)
+    one = desm.index(tmp_path / "one", corpus, verbose=False).payload()[1]
+    two = desm.index(tmp_path / "two", forward, verbose=False).payload()[1]
+    np.testing.assert_allclose(one, two, atol=1e-7)
+
+
+def test_whole_collection_retrieval_is_brute_force(spaces, topics, candidates, tmp_path, corpus):
+    desm = pn.DESM(spaces)
+    vectors = desm.index(tmp_path / "vectors", corpus, verbose=False)
+    found = desm.retriever(vectors, num_results=4).transform(topics)
+    best = desm.transform(candidates).sort_values(["qid", "rank"]).groupby("qid").head(4)
+    merged = found.merge(best, on=["qid", "docno"], suffixes=("", "_brute"))
+    assert len(merged) == len(found) == 12
+    np.testing.assert_allclose(merged["score"], merged["score_brute"], atol=1e-6)
+
+
+def test_encoders_add_pyterrier_drs_columns(spaces, topics, corpus):
+    desm = pn.DESM(spaces)
+    queries = desm.query_encoder().transform(topics)
+    documents = desm.doc_encoder().transform(pd.DataFrame(corpus))
+    assert queries["query_vec"].iloc[0].dtype == np.float32
+    assert np.linalg.norm(documents["doc_vec"].iloc[0]) == pytest.approx(1)
+    pairs = queries[["qid", "query_vec"]].merge(documents[["docno", "doc_vec"]], how="cross")
+    by_vectors = desm.transform(pairs)
+    by_text = desm.text_scorer().transform(topics.merge(pd.DataFrame(corpus), how="cross"))
+    np.testing.assert_allclose(by_vectors["score"], by_text["score"], atol=1e-6)
+    assert "query_vec" in desm.transform(topics)
+    assert "doc_vec" in desm.transform(pd.DataFrame(corpus))
+
+
+def test_scores_do_not_depend_on_the_other_rows(spaces, candidates):
+    whole = pn.DESM(spaces, batch_size=2).transform(candidates)
+    alone = pd.concat([pn.DESM(spaces).transform(candidates.iloc[[i]]) for i in range(len(candidates))])
+    np.testing.assert_allclose(whole["score"], alone["score"], atol=1e-6)
+
+
+@given(st.lists(st.tuples(st.text(max_size=20) | st.none(), st.text(max_size=60) | st.none()), max_size=6))
+def test_hostile_frames_get_finite_scores(spaces, rows):
+    frame = pd.DataFrame(
+        {
+            "qid": [str(i) for i in range(len(rows))],
+            "query": [query for query, _ in rows],
+            "docno": ["d"] * len(rows),
+            "text": [text for _, text in rows],
+        }
+    )
+    assert np.isfinite(pn.DESM(spaces).transform(frame)["score"]).all()
+
+
+def test_a_million_characters(spaces):
+    frame = pd.DataFrame({"qid": ["1"], "query": ["city"], "docno": ["d"], "text": ["river city " * 100_000]})
+    expected = equation_5(spaces, "city", "river city", "in", "out")
+    assert pn.DESM(spaces).transform(frame)["score"].iloc[0] == pytest.approx(expected, abs=1e-5)
+
+
+def test_save_and_load_give_the_same_scores(spaces, candidates, tmp_path):
+    desm = pn.DESM(spaces, "out", "in", count_unknown=True, fields="text")
+    desm.save(tmp_path / "desm.pn")
+    for loaded in (pn.DESM.load(tmp_path / "desm.pn"), pt.Artifact.load(str(tmp_path / "desm.pn"))):
+        pd.testing.assert_frame_equal(loaded.transform(candidates), desm.transform(candidates))
+    with pytest.raises(FileExistsError, match="overwrite"):
+        desm.save(tmp_path / "desm.pn")
+
+
+def test_damaged_models_name_the_file(spaces, tmp_path):
+    pn.DESM(spaces).save(tmp_path / "desm.pn")
+    (tmp_path / "desm.pn" / "config.json").write_text("{")
+    with pytest.raises(ArtifactError, match=r"config\.json is damaged"):
+        pn.DESM.load(tmp_path / "desm.pn")
+
+
+def test_pickles_with_its_vectors(spaces, candidates, tmp_path, corpus):
+    desm = pn.DESM(spaces, vectors=pn.DESM(spaces).index(tmp_path / "vectors", corpus, verbose=False))
+    desm.transform(candidates)
+    again = pickle.loads(pickle.dumps(desm))
+    pd.testing.assert_frame_equal(again.transform(candidates), desm.transform(candidates))
+
+
+def test_clear_errors(spaces, candidates, forward, tmp_path, corpus):
+    with pytest.raises(ValueError, match="'in' or 'out'"):
+        pn.DESM(spaces, query="IN")
+    with pytest.raises(KeyError, match="text"):
+        pn.DESM(spaces).transform(candidates.drop(columns=["title", "text"]))
+    with pytest.raises(KeyError, match="query"):
+        pn.DESM(spaces, documents=forward).transform(candidates[["qid", "docno"]])
+    vectors = pn.DESM(spaces).index(tmp_path / "vectors", corpus[:2], verbose=False)
+    with pytest.raises(ValueError, match=r"no vectors for d3"):
+        pn.DESM(spaces, vectors=vectors).transform(candidates)
+    with pytest.raises(ValueError, match="not both"):
+        pn.DESM(spaces, documents=forward, vectors=vectors)
+    with pytest.raises(ValueError, match="empty"):
+        pn.DESM(spaces).index(tmp_path / "none", [], verbose=False)
+    with pytest.raises(ValueError, match="'d1' occurs twice"):
+        pn.DESM(spaces).index(tmp_path / "none", [corpus[0], corpus[0]], verbose=False)
+    assert not (tmp_path / "none").exists()
+
+
+class TestContract(pt.testing.transformer_test_class(lambda: _toy())):
+    pass
+
+
+class TestQueryEncoderContract(pt.testing.transformer_test_class(lambda: _toy().query_encoder())):
+    pass
+
+
+class TestDocEncoderContract(pt.testing.transformer_test_class(lambda: _toy().doc_encoder())):
+    pass
+
+
+class TestTextScorerContract(pt.testing.transformer_test_class(lambda: _toy().text_scorer())):
+    pass
+
+
+def _toy() -> pn.DESM:
+    return pn.DESM(pn.EmbeddingSpaces.from_vectors(Vocabulary(["a"]), np.ones((1, 2), "f4"), np.ones((1, 2), "f4")))
