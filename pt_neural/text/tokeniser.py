@@ -34,19 +34,23 @@ def tokenise(text: Any) -> list[str]:
     return _unicode_token().findall(unicodedata.normalize("NFC", text.lower()))
 
 
-def token_spans(text: str) -> list[tuple[str, int, int]]:
-    """The tokens of a text and where they stand in it.
+def token_spans(text: Any) -> list[tuple[str, int, int]]:
+    """The tokens of a text with the places where they stand in it.
+
+    Args:
+        text: The text; anything but a string has no tokens.
 
     Returns:
-        Token, start and end (in characters of ``text``), in order. Where lower-casing splits a run of letters,
-        each of its tokens gets the place of the whole run.
+        Triples of token, start and end: ``text[start:end]`` is the token as it was written.
 
     Example::
 
-        >>> token_spans("City_hall")
-        [('city', 0, 4), ('hall', 5, 9)]
+        >>> token_spans("The Okapi")
+        [('the', 0, 3), ('okapi', 4, 9)]
     """
-    return [(token, *run.span()) for run in _unicode_token().finditer(text) for token in tokenise(run.group())]
+    written = _unicode_token().finditer(text) if isinstance(text, str) else ()
+    # Neither lower-casing nor NFC makes, ends or joins tokens, so both readings agree in number.
+    return [(token, *match.span()) for token, match in zip(tokenise(text), written, strict=True)]
 
 
 @cache

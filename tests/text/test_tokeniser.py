@@ -59,6 +59,12 @@ def test_ascii_equals_the_slow_reference(text):
     assert tokenise(text) == reference(text)
 
 
+def test_spans_by_hand():
+    assert token_spans("İn a Café\u0301!") == [("i̇n", 0, 2), ("a", 3, 4), ("café\u0301", 5, 10)]
+    assert token_spans("ΑΣ.Β") == [("ασ", 0, 2), ("β", 3, 4)]  # sigma looks beyond its token
+    assert token_spans(None) == []
+
+
 def test_a_long_text_takes_linear_time():
     assert len(tokenise("naïve\u0301 " * 300_000)) == 300_000
 

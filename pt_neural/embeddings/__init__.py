@@ -1,0 +1,5 @@
+"""Word embeddings of which both matrices are kept: IN and OUT."""
+
+from pt_neural.embeddings.spaces import EmbeddingSpaces
+
+__all__ = ["EmbeddingSpaces"]

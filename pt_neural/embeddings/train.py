@@ -1,0 +1,148 @@
+"""word2vec with both of its matrices kept (DESM paper, section 2.1)."""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+
+from pt_neural.text import PackedSequences, Vocabulary, frame_texts, join_fields, tokenise
+from pt_neural.text.spool import TermSpool, load_sequences
+
+_LONGEST = 10_000  # gensim drops what is beyond this many words of a sequence
+
+
+@dataclass(frozen=True, kw_only=True)
+class Word2VecSettings:
+    """Everything that a training run of word2vec depends on besides its texts, checked at construction.
+
+    See :meth:`pt_neural.EmbeddingSpaces.train` for what each one means.
+    """
+
+    dim: int
+    algorithm: str
+    window: int
+    negative: int
+    epochs: int
+    min_count: int
+    subsample: float
+    learning_rate: float
+    workers: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        if self.algorithm not in ("cbow", "skipgram"):
+            raise ValueError(f"algorithm must be 'cbow' or 'skipgram', not {self.algorithm!r}")
+        for name in ("dim", "window", "negative", "epochs", "min_count", "workers"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if self.subsample < 0 or self.learning_rate <= 0:
+            raise ValueError("subsample must not be negative, and learning_rate must be above 0")
+
+    def as_dict(self) -> dict[str, Any]:
+        """The settings under their names."""
+        return asdict(self)
+
+
+def train_word2vec(
+    texts: Iterable[Any] | pd.DataFrame, settings: Word2VecSettings, *, fields: Sequence[str], verbose: bool
+) -> tuple[Vocabulary, np.ndarray, np.ndarray]:
+    """Train on texts that are read once; in between they lie on disk as term ids.
+
+    Returns:
+        The vocabulary, the IN matrix and the OUT matrix, float32 of shape ``(len(vocabulary), dim)``.
+
+    Raises:
+        TypeError: If the texts are not of a kind that :func:`token_lists` knows.
+        ValueError: If no word occurs ``min_count`` times.
+    """
+    with TemporaryDirectory() as name:
+        directory = Path(name)
+        with TermSpool(directory) as spool:
+            documents = token_lists(texts, fields)
+            for tokens in pt.tqdm(documents, desc="reading texts", unit="text", disable=not verbose):
+                spool.append(tokens)
+            vocabulary = spool.finish(min_count=settings.min_count)
+        if len(vocabulary) == 0:
+            raise ValueError(
+                f"none of the words of {vocabulary.num_documents:,} texts occurs {settings.min_count} times; "
+                "give more texts or a smaller min_count"
+            )
+        return vocabulary, *_fit(vocabulary, load_sequences(directory), settings, verbose)
+
+
+def _fit(
+    vocabulary: Vocabulary, sequences: PackedSequences, settings: Word2VecSettings, verbose: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    from gensim.models import Word2Vec
+
+    model = Word2Vec(
+        vector_size=settings.dim,
+        sg=int(settings.algorithm == "skipgram"),
+        hs=0,
+        cbow_mean=1,
+        window=settings.window,
+        negative=settings.negative,
+        sample=settings.subsample,
+        alpha=settings.learning_rate,
+        workers=settings.workers,
+        seed=settings.seed,
+        min_count=1,
+        sorted_vocab=0,
+    )
+    # gensim's words are our term ids: its own index of a word is then the same number.
+    model.build_vocab_from_freq(dict(enumerate(vocabulary.collection_frequency.tolist())))
+    num_words = int(vocabulary.collection_frequency.sum())
+    total = num_words * settings.epochs
+    with pt.tqdm(total=total, desc="word2vec", unit="word", unit_scale=True, disable=not verbose) as bar:
+        sentences = _Sentences(sequences, bar)
+        model.train(corpus_iterable=sentences, total_words=num_words, epochs=settings.epochs)
+    return model.wv.vectors, model.syn1neg
+
+
+class _Sentences:
+    """What gensim iterates over once an epoch: lists of term ids, without the words left out (-1)."""
+
+    def __init__(self, sequences: PackedSequences, bar: Any):
+        self.sequences = sequences
+        self.bar = bar
+
+    def __iter__(self) -> Iterator[list[int]]:
+        for sequence in self.sequences:
+            known = sequence[sequence >= 0].tolist()
+            for start in range(0, len(known), _LONGEST):
+                yield known[start : start + _LONGEST]
+            self.bar.update(len(known))
+
+
+def token_lists(texts: Iterable[Any] | pd.DataFrame, fields: Sequence[str]) -> Iterator[list[str]]:
+    """Tokens of each text.
+
+    Args:
+        texts: A frame with ``query`` or with text columns, or an iterable of documents (mappings), strings, or
+            lists of tokens.
+        fields: The fields of documents and frames that hold their text.
+
+    Raises:
+        TypeError: If ``texts`` or one of them is something else.
+    """
+    if isinstance(texts, pd.DataFrame):
+        return map(tokenise, frame_texts(texts, ["query"] if "query" in texts.columns else fields))
+    if isinstance(texts, (str, bytes, os.PathLike)):
+        raise TypeError(f"texts must be a frame or an iterable of texts, not one {type(texts).__name__}")
+    return (_tokens(text, fields) for text in texts)
+
+
+def _tokens(text: Any, fields: Sequence[str]) -> list[str]:
+    if isinstance(text, str):
+        return tokenise(text)
+    if isinstance(text, Mapping):
+        return tokenise(join_fields(text, fields))
+    if isinstance(text, (list, tuple)) and all(isinstance(token, str) for token in text):
+        return list(text)
+    raise TypeError(f"a text must be a document (a dict), a string or a list of tokens, not {text!r:.80}")
