@@ -95,7 +95,7 @@ def _one_of(folder: Path, name: str) -> Path:
 def _followed(path: Path) -> Path:
     """The file that a symbolic link means where Git, on systems without links, has written its target as text."""
     if path.stat().st_size < _LONGEST_LINK:
-        target = path.parent / path.read_bytes().decode("utf-8", "replace").strip().replace("\0", "")
+        target = path.parent / path.read_bytes().decode("utf-8", "ignore").strip().replace("\0", "")
         if target.is_file():
             return target
     return path

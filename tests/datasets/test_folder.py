@@ -94,9 +94,9 @@ def test_missing_corpus_and_queries(folder):
     (folder / "corpus.jsonl.gz").unlink()
     (folder / "queries.jsonl").unlink()
     dataset = FolderDataset(folder)
-    with pytest.raises(FileNotFoundError, match="neither corpus.jsonl nor corpus.jsonl.gz"):
+    with pytest.raises(FileNotFoundError, match=r"neither corpus\.jsonl nor corpus\.jsonl\.gz"):
         dataset.get_corpus_iter(verbose=False)
-    with pytest.raises(FileNotFoundError, match="neither queries.jsonl nor queries.jsonl.gz"):
+    with pytest.raises(FileNotFoundError, match=r"neither queries\.jsonl nor queries\.jsonl\.gz"):
         dataset.get_topics()
 
 

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-_SIGNATURE = re.compile(r"[\w.]+\s*\([^\n]*\)?(.*\))?\s*(->.*)?(\n--)?|--", re.DOTALL)
+_SIGNATURE = re.compile(r"[\w.]+\(.*\)\s*(->.*)?(\n--)?|--", re.DOTALL)
 _RULE = re.compile(r"^[ \t]*([=~*#^-])\1{2,}[ \t]*\n?", re.MULTILINE)
 _PLACEHOLDER = re.compile(r"%\(\w+\)[sd]")
 _SECTION = re.compile(r"^[ \t]*see also:?[ \t]*\n[ \t]*-{3,}[ \t]*\n", re.IGNORECASE | re.MULTILINE)
@@ -61,12 +61,11 @@ def _first_paragraph(doc: str) -> tuple[str, str]:
     while rest:
         head, _, rest = rest.partition("\n\n")
         head, rest = head.strip("\n"), rest.lstrip("\n")
-        lines = head.split("\n")
-        while lines and (_SIGNATURE.fullmatch(lines[0].strip()) or lines[0].strip() == "--"):
+        lines = [] if _SIGNATURE.fullmatch(head.strip()) else head.split("\n")
+        while lines and _SIGNATURE.fullmatch(lines[0].strip()):
             lines.pop(0)
-        head = "\n".join(lines)
-        if head.strip() and not _SIGNATURE.fullmatch(head.strip()) and not head.lstrip().startswith(".. "):
-            return head, rest
+        if lines and not lines[0].lstrip().startswith(".. "):
+            return "\n".join(lines), rest
     return "", ""
 
 
@@ -90,7 +89,7 @@ def _listed_names(section: str) -> list[str]:
     names = []
     for line in lines:
         if len(line) - len(line.lstrip()) == indent:
-            listed = _ROLE.sub(r"\1", line).replace("`", "").split(" : ")[0].strip().rstrip(":")
+            listed = re.split(r"\s*:(?:\s|$)", _ROLE.sub(r"\1", line).replace("`", ""))[0]
             found = [_NAME.fullmatch(name.strip()) for name in listed.split(",") if name.strip()]
             names += [match[1] for match in found if match]
     return names

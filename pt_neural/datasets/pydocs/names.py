@@ -96,16 +96,17 @@ class Package:
             name = name.rpartition(".")[0]
         return name
 
-    def _exports(self, module: Module) -> set[str]:
+    def _exports(self, module: Module, seen: frozenset = frozenset()) -> set[str]:
         """The names of ``__all__``; without one, what a reader of the file would take for public."""
-        if module.exported is not None and module.complete:
-            return module.exported
-        names = {*module.definitions, *(module.exported or ())}
-        if module.is_package or module.exported is not None:
-            names |= module.imports.keys()
-            for source in module.stars:
-                if source.startswith(self.name):
-                    names |= self._exports(self.module(source))
+        if module.name in seen:
+            return set()
+        names = module.exported or set()
+        if module.exported is None or not module.complete:
+            names = names | module.definitions.keys()
+            if module.is_package or module.exported is not None:
+                names |= module.imports.keys()
+                for source in module.stars:
+                    names |= self._exports(self.module(source), seen | {module.name})
         return {name for name in names if not name.startswith("_")}
 
     def _offers(self, source: str, name: str) -> bool:
