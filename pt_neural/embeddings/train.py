@@ -125,7 +125,7 @@ def token_lists(texts: Iterable[Any] | pd.DataFrame, fields: Sequence[str]) -> I
 
     Args:
         texts: A frame with ``query`` or with text columns, or an iterable of documents (mappings), strings, or
-            lists of tokens.
+            lists of tokens. None and NaN are texts without tokens.
         fields: The fields of documents and frames that hold their text.
 
     Raises:
@@ -145,4 +145,6 @@ def _tokens(text: Any, fields: Sequence[str]) -> list[str]:
         return tokenise(join_fields(text, fields))
     if isinstance(text, (list, tuple)) and all(isinstance(token, str) for token in text):
         return list(text)
+    if pd.api.types.is_scalar(text) and pd.isna(text):
+        return []
     raise TypeError(f"a text must be a document (a dict), a string or a list of tokens, not {text!r:.80}")
