@@ -43,8 +43,8 @@ class FolderDataset(pt.datasets.Dataset):
         """Stream the documents as dicts of strings: docno, title, text, and what else there is."""
         folder = self._folder()
         folder.corpus_file.stat()
-        documents = pt.tqdm(folder.documents(), desc=f"{self} documents", unit="d", disable=not verbose)
-        return iter(documents)
+        progress = {"desc": f"{self} documents", "total": self._count(), "unit": "d", "disable": not verbose}
+        return iter(pt.tqdm(folder.documents(), **progress))
 
     def get_topics(self, variant: str | None = None) -> pd.DataFrame:
         """The queries that have judgements in a split, or all queries without ``variant``: qid, query."""
@@ -79,6 +79,10 @@ class FolderDataset(pt.datasets.Dataset):
 
     def _folder(self) -> BeirFolder:
         return BeirFolder(self.path)
+
+    def _count(self) -> int | None:
+        """The number of documents, where it is known without reading them."""
+        return None
 
     def _describe_component(self, component: str) -> bool | list[str] | None:
         if component in ("topics", "qrels"):

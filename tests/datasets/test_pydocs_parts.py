@@ -181,9 +181,15 @@ Kept.
     :func:`torch.abs` and
     :class:`Tensor`
 
-Kept too."""
+Kept too.
+
+See Also:
+    - :class:`Event`: An event.
+
+See Also
+========"""
     parts = parse_docstring(doc)
-    assert parts.related == ("dot", "scipy.linalg.norm", "numpy.outer", "numpy.inner", "torch.abs", "Tensor")
+    assert parts.related == ("dot", "scipy.linalg.norm", "numpy.outer", "numpy.inner", "torch.abs", "Tensor", "Event")
     assert parts.text == "Parameters\n----------\nx : array\n\nNotes\n-----\nKept.\n\nKept too."
 
 

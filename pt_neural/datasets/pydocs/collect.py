@@ -67,14 +67,14 @@ def _named_definitions(module: str) -> dict[Definition, set[str]]:
         for name, definition in package.public_names(public):
             if definition.doc:
                 names[definition].add(name)
-    known = {name for found in names.values() for name in found}
-    for name, doc in compiled_docs(module):
-        if name not in known:
-            names[Definition(name, doc)].add(name)
+    by_name = {name: definition for definition, found in names.items() for name in found}
+    for name, definition in compiled_docs(module):
+        if name not in by_name and definition.doc:
+            names[by_name.setdefault(definition.home, definition)].add(name)
     return names
 
 
-def _preference(name: str, home: str) -> tuple[int, bool, int, str]:
-    """Fewest parts first, then the class that defines a member before those that inherit it, then the shortest."""
-    owner = ".".join(home.split(".")[-2:])
-    return name.count("."), not name.endswith(f".{owner}"), len(name), name
+def _preference(name: str, home: str) -> tuple[int, bool, bool, int, str]:
+    """Fewest parts, then as it is called where it is defined, then in the class that defines it, then shortest."""
+    leaf, owner = (".".join(home.split(".")[-parts:]) for parts in (1, 2))
+    return name.count("."), not name.endswith(f".{leaf}"), not name.endswith(f".{owner}"), len(name), name

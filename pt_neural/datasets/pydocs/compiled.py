@@ -6,6 +6,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from pt_neural.datasets.pydocs.sources import Definition
+
 #: Modules whose compiled members are read at run time. They are loaded by PyTerrier anyway, or light.
 COMPILED = {
     "numpy": ("numpy", "numpy.random"),
@@ -14,30 +16,28 @@ COMPILED = {
 }
 
 
-def compiled_docs(package: str) -> Iterator[tuple[str, str]]:
-    """Dotted names and dedented docstrings of a package's compiled functions, classes and methods.
+def compiled_docs(package: str) -> Iterator[tuple[str, Definition]]:
+    """Public names and definitions of a package's compiled functions, classes and methods; aliases share a home.
 
     Args:
         package: Import name, a key of :data:`COMPILED` or one without compiled modules to read.
     """
     for module_name in COMPILED.get(package, ()):
-        module = import_module(module_name)
-        for name, thing in _public(module):
+        for name, thing in _public(import_module(module_name)):
             if _is_compiled(thing):
-                yield from _documented(f"{module_name}.{name}", thing)
-                if inspect.isclass(thing):
-                    for member, inner in _public(thing):
-                        yield from _documented(f"{module_name}.{name}.{member}", inner)
+                home = f"{module_name}.{getattr(thing, '__name__', name)}"
+                yield f"{module_name}.{name}", Definition(home, _doc(thing))
+                for member, inner in _public(thing) if inspect.isclass(thing) else ():
+                    yield f"{module_name}.{name}.{member}", Definition(f"{home}.{member}", _doc(inner))
 
 
 def _public(thing: Any) -> list[tuple[str, Any]]:
     return [(name, getattr(thing, name, None)) for name in sorted(dir(thing)) if not name.startswith("_")]
 
 
-def _documented(name: str, thing: Any) -> Iterator[tuple[str, str]]:
+def _doc(thing: Any) -> str:
     doc = getattr(thing, "__doc__", None)
-    if isinstance(doc, str) and doc != type(thing).__doc__:
-        yield name, inspect.cleandoc(doc)
+    return inspect.cleandoc(doc) if isinstance(doc, str) and doc != type(thing).__doc__ else ""
 
 
 def _is_compiled(thing: Any) -> bool:

@@ -25,7 +25,7 @@ class PyDocs(FolderDataset):
     distinct content words, as with ``numpy.kaiser`` and ``scipy.signal.windows.kaiser``. A sentence that answers
     to more than 10 documents is no query. Splits are by hash of the words: about 70 % train, 10 % dev, 20 % test.
 
-    Made on first use, in some ten seconds, and kept under PyTerrier's home, one folder for each set of package
+    Made on first use, in 10 to 20 seconds, and kept under PyTerrier's home, one folder for each set of package
     versions: figures are comparable between equal versions only, see :meth:`packages`.
 
     Example:
@@ -65,6 +65,9 @@ class PyDocs(FolderDataset):
 
     def __len__(self) -> int:
         return int(self.packages()["documents"].sum())
+
+    def _count(self) -> int:
+        return len(self)
 
     def _folder(self) -> BeirFolder:
         if self._built is None:

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 _SIGNATURE = re.compile(r"[\w.]+\(.*\)\s*(->.*)?(\n--)?|--", re.DOTALL)
 _RULE = re.compile(r"^[ \t]*([=~*#^-])\1{2,}[ \t]*\n?", re.MULTILINE)
 _PLACEHOLDER = re.compile(r"%\(\w+\)[sd]")
-_SECTION = re.compile(r"^[ \t]*see also:?[ \t]*\n[ \t]*-{3,}[ \t]*\n", re.IGNORECASE | re.MULTILINE)
+_SECTION = re.compile(r"^[ \t]*see also:?[ \t]*\n[ \t]*[-=]{3,}[ \t]*(?:\n|\Z)", re.IGNORECASE | re.MULTILINE)
 _NEXT_SECTION = re.compile(r"^\S[^\n]*\n[ \t]*[-=]{3,}[ \t]*$", re.MULTILINE)
-_DIRECTIVE = re.compile(r"^([ \t]*)\.\. seealso::(.*(?:\n(?:\1[ \t]+\S.*|[ \t]*))*)", re.IGNORECASE | re.MULTILINE)
+_INDENTED = re.compile(
+    r"^([ \t]*)(?:\.\. seealso::|see also:(?=[ \t]*$))(.*(?:\n(?:\1[ \t]+\S.*|[ \t]*))*)", re.IGNORECASE | re.MULTILINE
+)
 _ROLE = re.compile(r":[\w:+-]+:`~?([^`]*)`")
 _LINK = re.compile(r"`([^`<]+?)\s*<[^`>]*>`_{0,2}")
 _NAME = re.compile(r"~?\.?([A-Za-z_][\w.]*)(?:\(\))?")
@@ -70,16 +72,16 @@ def _first_paragraph(doc: str) -> tuple[str, str]:
 
 
 def _without_related(doc: str) -> tuple[str, tuple[str, ...]]:
-    """The docstring without its "See Also" sections and directives, and the names found there."""
+    """The docstring without what it has of "See Also", section or indented block, and the names found there."""
     names: list[str] = []
     while found := _SECTION.search(doc):
         following = _NEXT_SECTION.search(doc, found.end())
         end = following.start() if following else len(doc)
         names += _listed_names(doc[found.end() : end])
         doc = doc[: found.start()] + doc[end:]
-    for found in _DIRECTIVE.finditer(doc):
+    for found in _INDENTED.finditer(doc):
         names += [name.lstrip(".") for name in _ROLE.findall(found[2])] or _listed_names(found[2])
-    return _DIRECTIVE.sub("", doc), tuple(dict.fromkeys(names))
+    return _INDENTED.sub("", doc), tuple(dict.fromkeys(names))
 
 
 def _listed_names(section: str) -> list[str]:
