@@ -1,12 +1,16 @@
 """How text becomes terms: Anserini's English analyzer, by stemmer and stop words."""
 
 import functools
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pt_neural._artifacts import METADATA, read_json
+from pt_neural.lucene.batch import clean
 from pt_neural.lucene.jvm import in_java, java_class
 
+STOPWORDS_FILE = "stopwords.txt"
 STEMMERS = ("porter", "krovetz", "none")
 
 
@@ -29,6 +33,29 @@ class Analysis:
         if self.stopwords not in ("default", "none") and not Path(self.stopwords).is_file():
             raise ValueError(f"stopwords={self.stopwords!r} is neither 'default' nor 'none' nor a file of words")
 
+    def as_options(self) -> list[str]:
+        """The same in options of Anserini's programs."""
+        if self.stopwords == "none":
+            return ["-stemmer", self.stemmer, "-keepStopwords"]
+        return ["-stemmer", self.stemmer, *(["-stopwords", self.stopwords] if self.stopwords_file else [])]
+
+    def keep(self, directory: Path) -> dict[str, str]:
+        """Keep a file of stop words beside an index; returns what :meth:`of_index` needs to find it again."""
+        if self.stopwords_file is None:
+            return {"stemmer": self.stemmer, "stopwords": self.stopwords}
+        shutil.copyfile(self.stopwords_file, directory / STOPWORDS_FILE)
+        return {"stemmer": self.stemmer, "stopwords": STOPWORDS_FILE}
+
+    @classmethod
+    def of_index(cls, path: Path, *, stemmer: str | None, stopwords: str | None) -> "Analysis":
+        """What an index was built with, where it says so; ``stemmer`` and ``stopwords`` take precedence."""
+        built_with = read_json(path / METADATA).get("analysis", {}) if (path / METADATA).is_file() else {}
+        if built_with.get("stopwords") == STOPWORDS_FILE:
+            built_with["stopwords"] = str(path / STOPWORDS_FILE)
+        return cls(
+            stemmer or built_with.get("stemmer", "porter"), stopwords or built_with.get("stopwords", "default")
+        )
+
     @property
     def stopwords_file(self) -> str | None:
         """The file of stop words, if they come from one."""
@@ -41,10 +68,8 @@ class Analysis:
     @in_java
     def terms(self, text: str) -> list[str]:
         """The terms of a text, in order."""
-        from pt_neural.lucene.batch import lines
-
-        line = lines([text]).findFirst().get()
-        found = java_class("io.anserini.analysis.AnalyzerUtils").analyze(self.to_java(), line)
+        analyzer = self.to_java()
+        found = java_class("io.anserini.analysis.AnalyzerUtils").analyze(analyzer, clean(text))
         return list(found.toArray())
 
 

@@ -30,10 +30,19 @@ _TOP_DOCS = "org.apache.lucene.search.TopDocs"
 
 def lines(texts: Sequence[str]) -> Any:
     """A parallel Java stream of strings, in order. Line breaks within a text become spaces."""
-    joined = "".join(" ".join(text.splitlines()) + "\n" for text in texts)
-    encoded = joined.encode("utf-8", "replace")  # a lone surrogate becomes a question mark
+    encoded = clean("".join(" ".join(text.splitlines()) + "\n" for text in texts)).encode("utf-8")
     string = java_class("java.lang.String")(encoded, "UTF-8", signature="([BLjava/lang/String;)V")
     return as_interface("java.util.stream.Stream", string.lines().parallel())
+
+
+def clean(text: str) -> str:
+    """Text that Java can take: a lone surrogate, half of a character, becomes a question mark."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def read_hits(packed: Any) -> np.ndarray:
+    """What :func:`pack_hits` has packed: document numbers and scores, dtype HIT."""
+    return np.frombuffer(packed.tostring(), dtype=HIT)
 
 
 def pack_hits() -> Any:

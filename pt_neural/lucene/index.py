@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 import pyterrier as pt
 
-from pt_neural._artifacts import METADATA, read_json
 from pt_neural.lucene.analysis import Analysis
+from pt_neural.lucene.collections import index_collection
 from pt_neural.lucene.indexing import LuceneIndexer
 from pt_neural.lucene.reader import Reader, open_reader
 from pt_neural.lucene.retrievers import BM25, QL
+from pt_neural.lucene.rm3 import RM3
+from pt_neural.lucene.sdm import SDM
 
 TYPE = "sparse_index"
 FORMAT = "anserini"
@@ -58,7 +60,7 @@ class LuceneIndex(pt.Artifact, pt.Indexer):
     @property
     def analysis(self) -> Analysis:
         """How queries to this index become terms."""
-        return _analysis(self.path, self.stemmer, self.stopwords)
+        return Analysis.of_index(self.path, stemmer=self.stemmer, stopwords=self.stopwords)
 
     def __len__(self) -> int:
         return len(self.reader.docnos)
@@ -69,15 +71,25 @@ class LuceneIndex(pt.Artifact, pt.Indexer):
 
     def fields(self) -> list[str]:
         """Names of the fields that can be searched."""
-        return sorted(self.reader.fields())
+        return sorted(self.reader.fields)
 
     def require_field(self, field: str) -> None:
         """Raise ValueError if the index cannot search ``field``."""
-        if field not in self.reader.fields():
+        if field not in self.reader.fields:
             raise ValueError(
                 f"{self.path} has no field {field!r}; it has {', '.join(self.fields())}. Fields of their own are "
                 f"made while indexing: index.indexer(separate_fields=[{field!r}])"
             )
+
+    def require_positions(self, field: str) -> None:
+        """Raise ValueError if the index has no positions of ``field``, which windows need."""
+        if not self.reader.fields[field].positions:
+            raise ValueError(f"{self.path} was built without positions, which SDM needs; {_rebuild('positions')}")
+
+    def require_vectors(self, field: str) -> None:
+        """Raise ValueError if the index has no term vectors of ``field``, which feedback needs."""
+        if not self.reader.fields[field].vectors:
+            raise ValueError(f"{self.path} was built without term vectors, which RM3 needs; {_rebuild('vectors')}")
 
     def indexer(self, **options: Any) -> LuceneIndexer:
         """A transformer that builds this index; see :class:`LuceneIndexer` for the options."""
@@ -86,6 +98,22 @@ class LuceneIndex(pt.Artifact, pt.Indexer):
     def index(self, iter: Iterable[Mapping[str, Any]], **options: Any) -> "LuceneIndex":
         """Build this index from documents with ``docno`` and text fields: ``indexer(**options).index(iter)``."""
         return self.indexer(**options).index(iter)
+
+    def index_collection(self, collection: str, input: str | Path, **options: Any) -> "LuceneIndex":
+        """Build this index by Anserini's IndexCollection, from files in a format that it knows.
+
+        Args:
+            collection: Anserini's collection class, such as ``"TrecCollection"`` or ``"HtmlCollection"``.
+            input: The directory of the files.
+            **options: ``positions``, ``vectors``, ``stemmer``, ``stopwords``, ``overwrite`` and ``verbose`` as in
+                :class:`LuceneIndexer`; ``raw`` stores each document as it came (default False); ``generator``
+                is Anserini's document generator, ``threads`` (4) the number of files read at a time, and
+                ``options`` a list of other options of IndexCollection, such as ``["-language", "de"]``.
+
+        Raises:
+            ValueError: If Anserini refuses an option or finds no documents.
+        """
+        return index_collection(self, collection, input, **options)
 
     def index_inputs(self) -> list[list[str]]:
         """What a document needs, for PyTerrier's inspection."""
@@ -98,6 +126,14 @@ class LuceneIndex(pt.Artifact, pt.Indexer):
     def ql(self, mu: float = 1000, **options: Any) -> QL:
         """Query likelihood as Lucene has it."""
         return QL(self, mu=mu, **options)
+
+    def sdm(self, base: str = "ql", weights: tuple[float, float, float] = (0.85, 0.10, 0.05), **options: Any) -> SDM:
+        """The sequential dependence model of Metzler & Croft (SIGIR 2005)."""
+        return SDM(self, base=base, weights=weights, **options)
+
+    def rm3(self, base: str = "bm25", fb_docs: int = 10, fb_terms: int = 10, **options: Any) -> RM3:
+        """Pseudo-relevance feedback."""
+        return RM3(self, base=base, fb_docs=fb_docs, fb_terms=fb_terms, **options)
 
     def __repr__(self) -> str:
         return f"LuceneIndex({str(self.path)!r})"
@@ -112,11 +148,5 @@ class LuceneIndex(pt.Artifact, pt.Indexer):
         return (self.path.absolute(), self.stemmer, self.stopwords)
 
 
-def _analysis(path: Path, stemmer: str | None, stopwords: str | None) -> Analysis:
-    built_with = {}
-    if (path / METADATA).is_file():
-        built_with = read_json(path / METADATA).get("analysis", {})
-    if built_with.get("stopwords") not in (None, "default", "none"):
-        built_with["stopwords"] = str(path / built_with["stopwords"])
-    chosen = {"stemmer": stemmer, "stopwords": stopwords}
-    return Analysis(**{**built_with, **{name: value for name, value in chosen.items() if value is not None}})
+def _rebuild(option: str) -> str:
+    return f"build it again with index.indexer({option}=True, overwrite=True)"

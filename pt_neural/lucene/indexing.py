@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -82,7 +81,7 @@ class LuceneIndexer(pt.Indexer):
         documents = pt.tqdm(iter, desc="indexing", unit=" documents") if self.verbose else iter
         with atomic_directory(self.target.path, overwrite=self.overwrite) as directory:
             count = self._write(directory, documents)
-            analysis = {"stemmer": self.stemmer, "stopwords": self.stopwords}
+            analysis = Analysis(self.stemmer, self.stopwords).keep(directory)
             write_metadata(directory, type="sparse_index", format="anserini", documents=count, analysis=analysis)
         return self.target
 

@@ -5,7 +5,8 @@ Rules that everything in this room keeps:
 * Importing ``jnius`` starts a JVM, so only this module imports it, and only once its options are set.
 * ``jnius`` keeps the receiver of a call in a place that all threads share. Every function that talks to
   Java is therefore wrapped by :func:`in_java`, which lets one thread in at a time. Java itself still uses
-  all cores, because a chunk of queries is one call.
+  all cores, because a chunk of queries is one call. For the same reason ``a.add(b.add(x))`` goes wrong:
+  within the arguments of a call, no method of the same name may be called.
 """
 
 import functools

@@ -36,7 +36,8 @@ class TextQueries:
 
     def build(self, queries: Sequence[str]) -> Any:
         """Lucene queries of texts."""
-        return lines(queries).map(_bag_of_words(self)).toList()
+        to_query = _bag_of_words(self)
+        return lines(queries).map(to_query).toList()
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,8 @@ class WeightedQueries:
 
     def build(self, queries: Sequence[Mapping[str, float]]) -> Any:
         """Lucene queries of weighted terms."""
-        return lines([_weights_as_json(weights) for weights in queries]).map(_weighted_terms(self)).toList()
+        to_query = _weighted_terms(self)
+        return lines([_weights_as_json(weights) for weights in queries]).map(to_query).toList()
 
 
 @functools.cache

@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,13 @@ from pt_neural.lucene.jvm import in_java, java_class
 from pt_neural.lucene.similarities import Similarity
 
 MAX_CLAUSES = 1 << 20  # Lucene's own limit of 1024 makes long queries fail
+
+
+class FieldOptions(NamedTuple):
+    """What an index keeps of a field."""
+
+    positions: bool
+    vectors: bool
 
 
 class Reader:
@@ -55,18 +62,10 @@ class Reader:
         searcher.setSimilarity(similarity.to_java())
         return searcher
 
-    @in_java
-    def fields(self) -> dict[str, bool]:
-        """Indexed fields, and whether each has positions."""
-        found = java_class("org.apache.lucene.index.FieldInfos").getMergedFieldInfos(self.java)
-        result = {}
-        iterator = found.iterator()
-        while iterator.hasNext():
-            info = iterator.next()
-            options = info.getIndexOptions().name()
-            if options not in ("NONE", "DOCS"):
-                result[info.getName()] = "POSITIONS" in options
-        return result
+    @functools.cached_property
+    def fields(self) -> dict[str, FieldOptions]:
+        """The fields that can be searched."""
+        return _fields(self.java)
 
     @in_java
     def document_frequencies(self, terms: Sequence[str], field: str) -> np.ndarray:
@@ -107,3 +106,15 @@ def _open(path: Path) -> Any:
         return java_class("org.apache.lucene.index.DirectoryReader").open(directory)
     except Exception as error:  # jnius gives one exception type for all of Java's
         raise ArtifactError(f"{path} cannot be read as a Lucene index: {error}") from None
+
+
+@in_java
+def _fields(java: Any) -> dict[str, FieldOptions]:
+    result = {}
+    iterator = java_class("org.apache.lucene.index.FieldInfos").getMergedFieldInfos(java).iterator()
+    while iterator.hasNext():
+        info = iterator.next()
+        options = info.getIndexOptions().name()
+        if options not in ("NONE", "DOCS"):  # identifiers and points have no frequencies
+            result[info.getName()] = FieldOptions("POSITIONS" in options, info.hasVectors())
+    return result

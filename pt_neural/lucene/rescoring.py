@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyterrier as pt
 
-from pt_neural.lucene.batch import HIT, pack_hits
+from pt_neural.lucene.batch import pack_hits, read_hits
 from pt_neural.lucene.handles import (
     array_setter,
     bifunction,
@@ -102,8 +101,8 @@ def _rescore_chunk(
     score = _score_function(reader, similarity)
     for i, places in enumerate(rows):
         wanted, inverse = np.unique(documents[places], return_inverse=True)
-        packed = score.apply(built.get(i), _java_bytes(wanted.astype(">i4").tobytes()))
-        hits = np.frombuffer(packed.tostring(), dtype=HIT)
+        query, numbers = built.get(i), _java_bytes(wanted.astype(">i4").tobytes())
+        hits = read_hits(score.apply(query, numbers))
         found = np.zeros(len(wanted))
         found[np.searchsorted(wanted, hits["document"])] = hits["score"]
         scores[places] = found[inverse]

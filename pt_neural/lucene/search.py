@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pt_neural.lucene.batch import HIT, pack_hits
+from pt_neural.lucene.batch import HIT, pack_hits, read_hits
 from pt_neural.lucene.handles import bind, chain, function, method, number
 from pt_neural.lucene.jvm import in_java
 from pt_neural.lucene.queries import QueryBuilder
@@ -71,12 +71,13 @@ def _search_chunk(
 
 
 def _run(reader: Reader, similarity: Similarity, stream: Any, wanted: int) -> list[np.ndarray]:
-    packed = stream.map(_search_function(reader, similarity, wanted)).toArray()
-    return [np.frombuffer(item.tostring(), dtype=HIT) for item in packed]
+    find = search_function(reader, similarity, wanted)
+    return [read_hits(packed) for packed in stream.map(find).toArray()]
 
 
 @functools.lru_cache(maxsize=256)
-def _search_function(reader: Reader, similarity: Similarity, wanted: int) -> Any:
+def search_function(reader: Reader, similarity: Similarity, wanted: int) -> Any:
+    """Java function from a query to its packed hits, at most ``wanted``."""
     find = method(_SEARCHER, "search", "org.apache.lucene.search.TopDocs", "org.apache.lucene.search.Query", "int")
     bound = bind(find.bindTo(reader.searcher(similarity)), 1, number("int", wanted))
     return function(chain(bound, pack_hits()))

@@ -1,4 +1,4 @@
-"""The two scoring functions, and what tells one setting from another."""
+"""Scoring functions: plain settings here, Lucene objects on demand."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -40,4 +40,13 @@ class QLSimilarity:
         return java(float(self.mu), signature="(F)V")
 
 
-Similarity = BM25Similarity | QLSimilarity
+@dataclass(frozen=True)
+class FrequencySimilarity:
+    """The frequency itself is the score: Anserini's similarity for learned impacts."""
+
+    def to_java(self) -> Any:
+        """The Lucene object."""
+        return java_class("io.anserini.search.similarity.ImpactSimilarity")()
+
+
+Similarity = BM25Similarity | QLSimilarity | FrequencySimilarity

@@ -1,0 +1,99 @@
+"""Anserini's own indexing program, for the collection formats that it knows: TREC, HTML, WARC and others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyterrier as pt
+
+from pt_neural._artifacts import atomic_directory, write_metadata
+from pt_neural.lucene.analysis import Analysis
+from pt_neural.lucene.jvm import in_java, java_class
+
+if TYPE_CHECKING:
+    from pt_neural.lucene.index import LuceneIndex
+
+POLL = 200  # milliseconds between two looks at a running build
+
+
+def index_collection(
+    index: LuceneIndex,
+    collection: str,
+    input: str | Path,
+    *,
+    generator: str = "DefaultLuceneDocumentGenerator",
+    positions: bool = True,
+    vectors: bool = True,
+    raw: bool = False,
+    stemmer: str = "porter",
+    stopwords: str = "default",
+    threads: int = 4,
+    options: Sequence[str] = (),
+    overwrite: bool = False,
+    verbose: bool = True,
+) -> LuceneIndex:
+    """Run Anserini's IndexCollection; see :meth:`LuceneIndex.index_collection` for the arguments."""
+    if not Path(input).is_dir():
+        raise ValueError(f"{input} is not a directory; IndexCollection reads all files of a directory")
+    analysis = Analysis(stemmer, stopwords)
+    with atomic_directory(index.path, overwrite=overwrite) as directory:
+        flags = ["-collection", collection, "-generator", generator, "-threads", str(threads)]
+        flags += ["-input", str(input), "-index", str(directory), *analysis.as_options(), "-quiet"]
+        kept = {"-storePositions": positions, "-storeDocvectors": vectors, "-storeRaw": raw}
+        flags += [flag for flag, wanted in kept.items() if wanted]
+        count = _run([*flags, *options], verbose)
+        if not count or not any(directory.glob("segments_*")):
+            raise ValueError(f"Anserini's {collection} found no documents in {input}; Java's messages say more")
+        settings = analysis.keep(directory)
+        write_metadata(directory, type="sparse_index", format="anserini", documents=count, analysis=settings)
+    return index
+
+
+def _run(flags: Sequence[str], verbose: bool) -> int:
+    """Build in a thread of Java's, so that Ctrl-C and other threads of Python get their turn."""
+    program, thread = _start(flags)
+    bar = pt.tqdm(desc="indexing", unit=" documents", disable=not verbose)
+    try:
+        running = True
+        while running:
+            running = _wait(thread)
+            bar.update(_count(program) - bar.n)
+        return bar.n
+    except BaseException:
+        _interrupt(thread)
+        raise
+    finally:
+        bar.close()
+
+
+@in_java
+def _start(flags: Sequence[str]) -> tuple[Any, Any]:
+    arguments = java_class("io.anserini.index.IndexCollection$Args")()
+    try:
+        java_class("org.kohsuke.args4j.CmdLineParser")(arguments).parseArgument(*flags)
+        program = java_class("io.anserini.index.IndexCollection")(arguments)
+    except Exception as error:  # jnius gives one exception type for all of Java's
+        raise ValueError(f"Anserini's IndexCollection refuses {' '.join(flags)}: {error}") from None
+    thread = java_class("java.lang.Thread")(program, signature="(Ljava/lang/Runnable;)V")
+    thread.setDaemon(True)
+    thread.start()
+    return program, thread
+
+
+@in_java
+def _wait(thread: Any) -> bool:
+    thread.join(POLL)
+    return thread.isAlive()
+
+
+@in_java
+def _count(program: Any) -> int:
+    counters = program.getCounters()
+    return counters.indexed.get()
+
+
+@in_java
+def _interrupt(thread: Any) -> None:
+    thread.interrupt()

@@ -1,0 +1,122 @@
+"""RM3: a first retrieval, a relevance model of its best documents, a second retrieval by the longer query."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pt_neural.lucene.batch import clean
+from pt_neural.lucene.jvm import in_java, java_class
+from pt_neural.lucene.queries import TextQueries, WeightedQueries
+from pt_neural.lucene.retrievers import CONTENTS, Retriever
+from pt_neural.lucene.similarities import BM25Similarity, QLSimilarity, Similarity
+
+if TYPE_CHECKING:
+    from pt_neural.lucene.index import LuceneIndex
+
+
+@dataclass(frozen=True)
+class RM3Queries:
+    """Plain text, expanded by Anserini's implementation of RM3."""
+
+    index: LuceneIndex
+    similarity: Similarity
+    field: str
+    fb_docs: int
+    fb_terms: int
+    original_weight: float
+
+    def build(self, queries: Sequence[str]) -> Any:
+        """Lucene queries of texts and the terms that feedback adds."""
+        return WeightedQueries(self.field).build(self.expand(queries))
+
+    @in_java
+    def expand(self, queries: Sequence[str]) -> list[dict[str, float]]:
+        """Terms and weights of each query, as the column ``query_toks`` takes them."""
+        first = TextQueries(self.index.analysis, self.field).build(queries)
+        reranker = self._reranker()
+        return [self._feedback(reranker, text, first.get(i)) for i, text in enumerate(queries)]
+
+    def _feedback(self, reranker: Any, text: str, query: Any) -> dict[str, float]:
+        searcher = self.index.reader.searcher(self.similarity)
+        by_docno = java_class("io.anserini.search.SearchCollection").BREAK_SCORE_TIES_BY_DOCID
+        best = searcher.search(query, self.fb_docs, by_docno, True)
+        if not best.scoreDocs:
+            return {}
+        documents = java_class("io.anserini.search.ScoredDocs").fromTopDocs(best, searcher)
+        terms = java_class("java.util.Arrays").asList(*self.index.analysis.terms(text))
+        context = java_class("io.anserini.rerank.RerankerContext")(
+            searcher, None, query, None, clean(text), terms, None, _one_hit()
+        )
+        reranker.rerank(documents, context)
+        weights = context.feedbackTerms
+        return {str(entry.getKey()): float(entry.getValue()) for entry in weights.entrySet().toArray()}
+
+    def _reranker(self) -> Any:
+        analyzer, no_class, filter_terms = self.index.analysis.to_java(), None, True
+        return java_class("io.anserini.rerank.lib.Rm3Reranker")(
+            analyzer, no_class, self.field, self.fb_terms, self.fb_docs, self.original_weight, False, filter_terms
+        )
+
+
+def _one_hit() -> Any:
+    """Arguments for Anserini's second retrieval, of which only the query is wanted here."""
+    arguments = java_class("io.anserini.search.SearchCollection$Args")()
+    arguments.hits = 1
+    arguments.arbitraryScoreTieBreak = True
+    return arguments
+
+
+class RM3(Retriever):
+    """RM3 over BM25 or query likelihood; made by :meth:`LuceneIndex.rm3`."""
+
+    label = "RM3"
+    takes_weights = False
+
+    def __init__(
+        self,
+        index: LuceneIndex,
+        *,
+        base: str = "bm25",
+        fb_docs: int = 10,
+        fb_terms: int = 10,
+        original_weight: float = 0.5,
+        k1: float = 0.9,
+        b: float = 0.4,
+        mu: float = 1000,
+        field: str = CONTENTS,
+        num_results: int = 1000,
+        verbose: bool = False,
+    ):
+        if base not in ("ql", "bm25"):
+            raise ValueError(f"base={base!r}, but RM3 retrieves by 'bm25' or 'ql'")
+        if min(fb_docs, fb_terms) < 1:
+            raise ValueError(f"fb_docs={fb_docs}, fb_terms={fb_terms}, but feedback needs at least one of each")
+        if not 0 <= original_weight <= 1:
+            raise ValueError(f"original_weight={original_weight}, but it must be between 0 and 1")
+        self.base = base
+        self.fb_docs = fb_docs
+        self.fb_terms = fb_terms
+        self.original_weight = original_weight
+        self.k1 = k1
+        self.b = b
+        self.mu = mu
+        super().__init__(index, field=field, num_results=num_results, verbose=verbose)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """What tells one setting from another."""
+        similarity = ("mu",) if self.base == "ql" else ("k1", "b")
+        return ("base", "fb_docs", "fb_terms", "original_weight", *similarity)
+
+    def similarity(self) -> Similarity:
+        """That of the base."""
+        return QLSimilarity(self.mu) if self.base == "ql" else BM25Similarity(self.k1, self.b)
+
+    def builder(self, *, weighted: bool) -> RM3Queries:
+        """Expanded queries."""
+        self.index.require_vectors(self.field)
+        return RM3Queries(
+            self.index, self.similarity(), self.field, self.fb_docs, self.fb_terms, self.original_weight
+        )

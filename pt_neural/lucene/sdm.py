@@ -1,0 +1,112 @@
+"""The sequential dependence model: terms, neighbouring terms, and pairs of terms within a window."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pt_neural.lucene.jvm import java_class
+from pt_neural.lucene.retrievers import CONTENTS, Retriever
+from pt_neural.lucene.similarities import BM25Similarity, QLSimilarity, Similarity
+from pt_neural.lucene.windows import Window, window_query
+
+if TYPE_CHECKING:
+    from pt_neural.lucene.index import LuceneIndex
+
+_SEARCH = "org.apache.lucene.search"
+
+
+@dataclass(frozen=True)
+class SDMQueries:
+    """Plain text as terms and windows, for the index whose statistics score the windows."""
+
+    index: LuceneIndex
+    field: str
+    weights: tuple[float, float, float]
+    window: int
+
+    def build(self, queries: Sequence[str]) -> Any:
+        """Lucene queries of texts."""
+        built = [self._query(self.index.analysis.terms(text)) for text in queries]
+        result = java_class("java.util.ArrayList")()
+        for query in built:
+            result.add(query)
+        return result
+
+    def _query(self, terms: list[str]) -> Any:
+        should = java_class(f"{_SEARCH}.BooleanClause$Occur").SHOULD
+        boosted = java_class(f"{_SEARCH}.BoostQuery")
+        builder = java_class(f"{_SEARCH}.BooleanQuery$Builder")()
+        for query, weight in [*self._terms(terms), *self._windows(terms)]:
+            clause = boosted(query, weight)
+            builder.add(clause, should)
+        return builder.build()
+
+    def _terms(self, terms: list[str]) -> list[tuple[Any, float]]:
+        term, query = java_class("org.apache.lucene.index.Term"), java_class(f"{_SEARCH}.TermQuery")
+        weight = self.weights[0] if len(terms) > 1 else 1.0
+        return [(query(term(self.field, text)), weight * count) for text, count in Counter(terms).items()]
+
+    def _windows(self, terms: list[str]) -> list[tuple[Any, float]]:
+        reader = self.index.reader
+        _, ordered, unordered = self.weights
+        result = []
+        for (first, second), count in Counter(itertools.pairwise(terms)).items():
+            near = Window(first, second, ordered=True), Window(first, second, ordered=False, width=self.window)
+            for window, weight in zip(near, (ordered, unordered), strict=True):
+                found = window_query(reader, self.field, window) if weight else None
+                if found is not None:
+                    result.append((found[0], weight * count * found[1]))
+        return result
+
+
+class SDM(Retriever):
+    """Sequential dependence model over query likelihood or BM25; made by :meth:`LuceneIndex.sdm`."""
+
+    label = "SDM"
+    takes_weights = False
+
+    def __init__(
+        self,
+        index: LuceneIndex,
+        *,
+        base: str = "ql",
+        weights: tuple[float, float, float] = (0.85, 0.10, 0.05),
+        window: int = 8,
+        k1: float = 0.9,
+        b: float = 0.4,
+        mu: float = 1000,
+        field: str = CONTENTS,
+        num_results: int = 1000,
+        verbose: bool = False,
+    ):
+        if base not in ("ql", "bm25"):
+            raise ValueError(f"base={base!r}, but SDM scores terms and windows by 'ql' or 'bm25'")
+        if len(weights) != 3 or min(weights) < 0 or weights[0] == 0:
+            raise ValueError(f"weights={weights!r}, but SDM needs three weights >= 0, the first above 0")
+        if window < 2:
+            raise ValueError(f"window={window}, but two terms take at least 2 positions")
+        self.base = base
+        self.weights = tuple(weights)
+        self.window = window
+        self.k1 = k1
+        self.b = b
+        self.mu = mu
+        super().__init__(index, field=field, num_results=num_results, verbose=verbose)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """What tells one setting from another."""
+        return ("base", "weights", "window", *(("mu",) if self.base == "ql" else ("k1", "b")))
+
+    def similarity(self) -> Similarity:
+        """That of the base."""
+        return QLSimilarity(self.mu) if self.base == "ql" else BM25Similarity(self.k1, self.b)
+
+    def builder(self, *, weighted: bool) -> SDMQueries:
+        """Terms and windows."""
+        self.index.require_positions(self.field)
+        return SDMQueries(self.index, self.field, self.weights, self.window)
