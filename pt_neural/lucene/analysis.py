@@ -52,9 +52,7 @@ class Analysis:
         built_with = read_json(path / METADATA).get("analysis", {}) if (path / METADATA).is_file() else {}
         if built_with.get("stopwords") == STOPWORDS_FILE:
             built_with["stopwords"] = str(path / STOPWORDS_FILE)
-        return cls(
-            stemmer or built_with.get("stemmer", "porter"), stopwords or built_with.get("stopwords", "default")
-        )
+        return cls(stemmer or built_with.get("stemmer", "porter"), stopwords or built_with.get("stopwords", "default"))
 
     @property
     def stopwords_file(self) -> str | None:

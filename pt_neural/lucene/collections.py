@@ -10,6 +10,7 @@ import pyterrier as pt
 
 from pt_neural._artifacts import atomic_directory, write_metadata
 from pt_neural.lucene.analysis import Analysis
+from pt_neural.lucene.anserini_options import keep_flags, parse_options
 from pt_neural.lucene.jvm import in_java, java_class
 
 if TYPE_CHECKING:
@@ -41,8 +42,7 @@ def index_collection(
     with atomic_directory(index.path, overwrite=overwrite) as directory:
         flags = ["-collection", collection, "-generator", generator, "-threads", str(threads)]
         flags += ["-input", str(input), "-index", str(directory), *analysis.as_options(), "-quiet"]
-        kept = {"-storePositions": positions, "-storeDocvectors": vectors, "-storeRaw": raw}
-        flags += [flag for flag, wanted in kept.items() if wanted]
+        flags += keep_flags(positions=positions, vectors=vectors, raw=raw)
         count = _run([*flags, *options], verbose)
         if not count or not any(directory.glob("segments_*")):
             raise ValueError(f"Anserini's {collection} found no documents in {input}; Java's messages say more")
@@ -70,12 +70,11 @@ def _run(flags: Sequence[str], verbose: bool) -> int:
 
 @in_java
 def _start(flags: Sequence[str]) -> tuple[Any, Any]:
-    arguments = java_class("io.anserini.index.IndexCollection$Args")()
+    arguments = parse_options(flags)
     try:
-        java_class("org.kohsuke.args4j.CmdLineParser")(arguments).parseArgument(*flags)
         program = java_class("io.anserini.index.IndexCollection")(arguments)
     except Exception as error:  # jnius gives one exception type for all of Java's
-        raise ValueError(f"Anserini's IndexCollection refuses {' '.join(flags)}: {error}") from None
+        raise ValueError(f"Anserini's IndexCollection cannot start: {error}") from None
     thread = java_class("java.lang.Thread")(program, signature="(Ljava/lang/Runnable;)V")
     thread.setDaemon(True)
     thread.start()

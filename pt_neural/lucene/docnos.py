@@ -1,5 +1,7 @@
 """Docnos of all documents, read in one go from the doc values that Anserini keeps for breaking ties."""
 
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -43,6 +45,22 @@ def read_docnos(reader: Any) -> np.ndarray:
     if len(names) != reader.maxDoc():
         raise ArtifactError(f"the index has {reader.maxDoc()} documents but {len(names)} docnos")
     return np.array(names, dtype=object)
+
+
+def look_up(docnos: Sequence[Any], numbers: Mapping[str, int], path: Path) -> np.ndarray:
+    """The number of each docno, int64.
+
+    Raises:
+        ValueError: If a docno is not in the index; it names up to five.
+    """
+    found = np.fromiter((numbers.get(docno, -1) for docno in docnos), dtype=np.int64, count=len(docnos))
+    if (found < 0).any():
+        unknown = list(dict.fromkeys(docnos[i] for i in np.flatnonzero(found < 0)))
+        raise ValueError(
+            f"{len(unknown)} docnos are not in {path}, such as {', '.join(map(repr, unknown[:5]))}; use the index "
+            "that holds these documents, or drop the rows"
+        )
+    return found
 
 
 def _join_all(count: int) -> Any:

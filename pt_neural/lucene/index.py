@@ -1,6 +1,6 @@
 """A Lucene index as a PyTerrier artifact, and the transformers that it makes."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from pt_neural.lucene.reader import Reader, open_reader
 from pt_neural.lucene.retrievers import BM25, QL
 from pt_neural.lucene.rm3 import RM3
 from pt_neural.lucene.sdm import SDM
+from pt_neural.lucene.text_loader import TextLoader
 
 TYPE = "sparse_index"
 FORMAT = "anserini"
@@ -134,6 +135,10 @@ class LuceneIndex(pt.Artifact, pt.Indexer):
     def rm3(self, base: str = "bm25", fb_docs: int = 10, fb_terms: int = 10, **options: Any) -> RM3:
         """Pseudo-relevance feedback."""
         return RM3(self, base=base, fb_docs=fb_docs, fb_terms=fb_terms, **options)
+
+    def text_loader(self, fields: Sequence[str] = ("title", "text"), *, verbose: bool = False) -> TextLoader:
+        """A transformer that adds text fields to rows with a docno."""
+        return TextLoader(self, fields, verbose=verbose)
 
     def __repr__(self) -> str:
         return f"LuceneIndex({str(self.path)!r})"

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyterrier as pt
 
 from pt_neural._artifacts import atomic_directory, refuse_existing, write_metadata
 from pt_neural.lucene.analysis import Analysis
+from pt_neural.lucene.documents import PreparedDocument, check_field_names, prepare
+from pt_neural.lucene.text_store import FOLDER, TextStoreWriter
 from pt_neural.lucene.writer import Writer
-from pt_neural.text.fields import join_fields
 
 if TYPE_CHECKING:
     from pt_neural.lucene.index import LuceneIndex
 
-CHUNK = 500
-LONGEST_DOCNO = 32_766  # bytes; Lucene's limit for one term
+CHUNK = 500  # documents a Java call
+T = TypeVar("T")
 
 
 class LuceneIndexer(pt.Indexer):
-    """Builds a Lucene index as Anserini would; made by :meth:`LuceneIndex.indexer`.
+    """Builds a Lucene index that Anserini's tools read; made by :meth:`LuceneIndex.indexer`.
 
     Args:
         index: Where to build.
@@ -31,9 +31,12 @@ class LuceneIndexer(pt.Indexer):
         separate_fields: Fields that are also searched by themselves, as in ``index.bm25(field="title")``.
         positions: Keep positions of terms, which SDM needs.
         vectors: Keep the term vector of each document, which RM3 needs.
+        store_text: Keep the text of all these fields beside Lucene, for :meth:`LuceneIndex.text_loader`.
+        raw: Store each document in Lucene as well, as JSON, for other tools. Slow to read and large.
         stemmer: ``"porter"``, ``"krovetz"`` or ``"none"``.
         stopwords: ``"default"`` (Lucene's 33 English words), ``"none"``, or a file with one word a line.
-        memory: Megabytes that Lucene fills before it writes a segment.
+        memory: Megabytes that Lucene fills before it writes a segment. Default: a quarter of Java's heap, at
+            most 1024.
         overwrite: Replace an index that is there; it stays untouched until the new one is whole.
         verbose: Show a progress bar.
     """
@@ -46,65 +49,82 @@ class LuceneIndexer(pt.Indexer):
         separate_fields: Sequence[str] = (),
         positions: bool = True,
         vectors: bool = True,
+        store_text: bool = True,
+        raw: bool = False,
         stemmer: str = "porter",
         stopwords: str = "default",
-        memory: int = 256,
+        memory: int | None = None,
         overwrite: bool = False,
         verbose: bool = True,
     ):
-        self.target = index
-        self.fields = tuple(fields)
-        self.separate_fields = tuple(separate_fields)
+        self._index = index
+        self.fields = [fields] if isinstance(fields, str) else list(fields)
+        self.separate_fields = [separate_fields] if isinstance(separate_fields, str) else list(separate_fields)
         self.positions = positions
         self.vectors = vectors
+        self.store_text = store_text
+        self.raw = raw
         self.stemmer = stemmer
         self.stopwords = stopwords
         self.memory = memory
         self.overwrite = overwrite
         self.verbose = verbose
         Analysis(stemmer, stopwords)
+        check_field_names(self.separate_fields)
 
     def index_inputs(self) -> list[list[str]]:
         """What a document needs, for PyTerrier's inspection."""
         return [["docno", *self.fields]]
 
     def index(self, iter: Iterable[Mapping[str, Any]]) -> LuceneIndex:
-        """Build the index.
+        """Build the index. If anything goes wrong, or on Ctrl-C, nothing is left behind.
 
         Args:
-            iter: Documents with ``docno`` and at least one of the fields.
+            iter: Documents with a unique ``docno`` (a string, or an integer, which becomes one) and at least one
+                of the fields. Values that are no strings count as empty; a document without words is kept.
 
         Returns:
             The index, ready to search.
+
+        Raises:
+            FileExistsError: If something is at the path already.
+            ValueError: If a docno is missing or occurs twice, or if a document has none of the fields.
         """
-        refuse_existing(self.target.path, overwrite=self.overwrite)
-        documents = pt.tqdm(iter, desc="indexing", unit=" documents") if self.verbose else iter
-        with atomic_directory(self.target.path, overwrite=self.overwrite) as directory:
-            count = self._write(directory, documents)
+        path = self._index.path
+        refuse_existing(path, overwrite=self.overwrite)
+        documents = pt.tqdm(iter, desc=f"indexing {path.name}", unit=" documents") if self.verbose else iter
+        with atomic_directory(path, overwrite=self.overwrite) as directory:
             analysis = Analysis(self.stemmer, self.stopwords).keep(directory)
+            count = self._write(directory, documents)
             write_metadata(directory, type="sparse_index", format="anserini", documents=count, analysis=analysis)
-        return self.target
+        return self._index
 
     def _write(self, directory: Path, documents: Iterable[Mapping[str, Any]]) -> int:
-        count = 0
-        with Writer(
-            directory,
-            Analysis(self.stemmer, self.stopwords),
-            positions=self.positions,
-            vectors=self.vectors,
-            memory=self.memory,
-        ) as writer:
-            for chunk in _chunks(documents):
-                writer.add([self._as_json(document) for document in chunk])
-                count += len(chunk)
-        return count
+        kept = list(dict.fromkeys([*self.fields, *self.separate_fields])) if self.store_text else []
+        prepared = prepare(documents, self.fields, self.separate_fields, kept)
+        if not self.store_text:
+            return self._write_lucene(directory, prepared)
+        with TextStoreWriter(directory / FOLDER, kept) as store:
+            return self._write_lucene(directory, _stored(prepared, store))
 
-    def _as_json(self, document: Mapping[str, Any]) -> str:
-        contents = join_fields(document, self.fields)
-        return json.dumps({"id": str(document["docno"]), "contents": contents})
+    def _write_lucene(self, directory: Path, documents: Iterator[PreparedDocument]) -> int:
+        with Writer(directory, self) as writer:
+            return sum(writer.add(chunk) for chunk in _chunks(documents))
+
+    def schematic(self, *, input_columns: list[str] | None = None) -> dict[str, Any]:
+        """How PyTerrier draws it."""
+        return {"label": "Lucene indexer", "help_url": None}
+
+    def __repr__(self) -> str:
+        return f"LuceneIndexer({self._index.name!r}, fields={self.fields!r})"
 
 
-def _chunks(documents: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
-    documents = iter(documents)
-    while chunk := list(itertools.islice(documents, CHUNK)):
+def _stored(documents: Iterable[PreparedDocument], store: TextStoreWriter) -> Iterator[PreparedDocument]:
+    for document in documents:
+        store.add(document.docno, document.texts)
+        yield document
+
+
+def _chunks(items: Iterator[T]) -> Iterator[list[T]]:
+    while chunk := list(itertools.islice(items, CHUNK)):
         yield chunk

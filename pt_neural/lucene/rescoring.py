@@ -39,22 +39,6 @@ _SEARCHER = "org.apache.lucene.search.IndexSearcher"
 _QUERY = "org.apache.lucene.search.Query"
 
 
-def document_numbers(reader: Reader, docnos: Sequence[str]) -> np.ndarray:
-    """Lucene's number of each docno, int64.
-
-    Raises:
-        ValueError: If a docno is not in the index; it names up to five.
-    """
-    numbers = np.fromiter((reader.numbers.get(docno, -1) for docno in docnos), dtype=np.int64, count=len(docnos))
-    if (numbers < 0).any():
-        unknown = list(dict.fromkeys(docnos[i] for i in np.flatnonzero(numbers < 0)))
-        raise ValueError(
-            f"{len(unknown)} docnos are not in {reader.path}, such as {', '.join(map(repr, unknown[:5]))}; score "
-            "documents with the index that holds them, or drop these rows"
-        )
-    return numbers
-
-
 def rescore(
     reader: Reader,
     builder: QueryBuilder,

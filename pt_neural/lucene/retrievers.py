@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
+from pt_neural.lucene.docnos import look_up
 from pt_neural.lucene.frames import group_rows, retrieved_frame, scored_frame
 from pt_neural.lucene.queries import QueryBuilder, TextQueries, WeightedQueries
-from pt_neural.lucene.rescoring import document_numbers, rescore
+from pt_neural.lucene.rescoring import rescore
 from pt_neural.lucene.search import CHUNK, search
 from pt_neural.lucene.similarities import BM25Similarity, QLSimilarity, Similarity
 
@@ -94,7 +95,7 @@ class Retriever(pt.Transformer):
         rows = group_rows(inp)
         builder, queries = self._prepare(inp.iloc[[places[0] for places in rows]])
         reader = self.index.reader
-        documents = document_numbers(reader, inp["docno"].tolist())
+        documents = look_up(inp["docno"].tolist(), reader.numbers, reader.path)
         progress = repr(self) if self.verbose else None
         return rescore(reader, builder, self.similarity(), queries, rows, documents, progress=progress)
 

@@ -117,6 +117,4 @@ class RM3(Retriever):
     def builder(self, *, weighted: bool) -> RM3Queries:
         """Expanded queries."""
         self.index.require_vectors(self.field)
-        return RM3Queries(
-            self.index, self.similarity(), self.field, self.fb_docs, self.fb_terms, self.original_weight
-        )
+        return RM3Queries(self.index, self.similarity(), self.field, self.fb_docs, self.fb_terms, self.original_weight)
