@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -43,10 +43,6 @@ class Word2VecSettings:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
         if self.subsample < 0 or self.learning_rate <= 0:
             raise ValueError("subsample must not be negative, and learning_rate must be above 0")
-
-    def as_dict(self) -> dict[str, Any]:
-        """The settings under their names."""
-        return asdict(self)
 
 
 def train_word2vec(

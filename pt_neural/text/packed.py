@@ -98,8 +98,8 @@ def tokenise_packed(texts: Iterable[Any], vocabulary: Vocabulary, *, drop_unknow
     Example::
 
         >>> vocabulary = Vocabulary(["river", "city"])
-        >>> list(tokenise_packed(["City on the river"], vocabulary, drop_unknown=True)[0])
-        [np.int32(1), np.int32(0)]
+        >>> tokenise_packed(["City on the river"], vocabulary)[0]
+        array([ 1, -1, -1,  0], dtype=int32)
     """
     terms, ends = array("i"), array("q", [0])
     for text in texts:
