@@ -1,10 +1,11 @@
 """Docnos of all documents, read in one go from the doc values that Anserini keeps for breaking ties."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from pt_neural._artifacts import ArtifactError
 from pt_neural.lucene.handles import (
@@ -47,20 +48,21 @@ def read_docnos(reader: Any) -> np.ndarray:
     return np.array(names, dtype=object)
 
 
-def look_up(docnos: Sequence[Any], numbers: Mapping[str, int], path: Path) -> np.ndarray:
+def look_up(docnos: pd.Series, numbers: Mapping[str, int], path: Path) -> np.ndarray:
     """The number of each docno, int64.
 
     Raises:
         ValueError: If a docno is not in the index; it names up to five.
     """
-    found = np.fromiter((numbers.get(docno, -1) for docno in docnos), dtype=np.int64, count=len(docnos))
-    if (found < 0).any():
-        unknown = list(dict.fromkeys(docnos[i] for i in np.flatnonzero(found < 0)))
+    rows, distinct = pd.factorize(docnos, use_na_sentinel=False)
+    found = np.fromiter((numbers.get(docno, -1) for docno in distinct), dtype=np.int64, count=len(distinct))
+    unknown = [repr(distinct[i]) for i in np.flatnonzero(found < 0)]
+    if unknown:
         raise ValueError(
-            f"{len(unknown)} docnos are not in {path}, such as {', '.join(map(repr, unknown[:5]))}; use the index "
-            "that holds these documents, or drop the rows"
+            f"{len(unknown)} docnos are not in {path}, such as {', '.join(unknown[:5])}; use the index that holds "
+            "these documents, or drop the rows"
         )
-    return found
+    return found[rows]
 
 
 def _join_all(count: int) -> Any:

@@ -30,15 +30,18 @@ def scored_frame(inp: pd.DataFrame, scores: np.ndarray, cut: int | None = None) 
     return frame if cut is None else frame[frame["rank"] < cut]
 
 
-def group_rows(frame: pd.DataFrame) -> list[np.ndarray]:
-    """The places of the rows of each query, queries in order of appearance.
+def group_queries(frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """Which rows belong to one query: those that agree in ``qid`` and, where there is one, in ``query``.
 
-    Rows belong together if they agree in ``qid`` and, where there is one, in ``query``.
+    Returns:
+        The number of each row's query, from 0 in order of appearance, and the first row of each query; int64.
     """
-    keys = [column for column in ("qid", "query") if column in frame.columns]
-    codes = frame.groupby(keys, sort=False, dropna=False).ngroup().to_numpy()
-    order = np.argsort(codes, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)
+    groups, _ = pd.factorize(frame["qid"], use_na_sentinel=False)
+    if "query" in frame.columns:
+        texts, distinct = pd.factorize(frame["query"], use_na_sentinel=False)
+        groups, _ = pd.factorize(groups.astype(np.int64) * len(distinct) + texts)
+    _, firsts = np.unique(groups, return_index=True)
+    return groups.astype(np.int64), firsts
 
 
 _NO_HITS = Hits(*(np.empty(0, dtype=kind) for kind in (np.int64, np.int64, np.float64, np.int64)))

@@ -122,16 +122,16 @@ def array_length(kind: str) -> Any:
 
 def function(handle: Any) -> Any:
     """A ``java.util.function.Function`` that calls a handle of one argument."""
-    return _as_function("java.util.function.Function", handle, 1)
+    return _as_function("java.util.function.Function", handle, "java.lang.Object")
 
 
-def bifunction(handle: Any) -> Any:
-    """A ``java.util.function.BiFunction`` that calls a handle of two arguments."""
-    return _as_function("java.util.function.BiFunction", handle, 2)
+def int_function(handle: Any) -> Any:
+    """A ``java.util.function.IntFunction`` that calls a handle of one int."""
+    return _as_function("java.util.function.IntFunction", handle, "int")
 
 
-def _as_function(interface: str, handle: Any, arguments: int) -> Any:
-    general = handle.asType(signature(*["java.lang.Object"] * (arguments + 1)))
+def _as_function(interface: str, handle: Any, argument: str) -> Any:
+    general = handle.asType(signature("java.lang.Object", argument))
     instance = java_class("java.lang.invoke.MethodHandleProxies").asInterfaceInstance(type_of(interface), general)
     return as_interface(interface, instance)
 

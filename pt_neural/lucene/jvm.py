@@ -21,6 +21,7 @@ from typing import Any
 
 MINIMUM_JAVA = 21
 HEAP_VARIABLE = "PT_NEURAL_JAVA_HEAP"
+VECTOR_OPTION = "--add-modules=jdk.incubator.vector"  # Pyserini's; ends the process where Java lacks the module
 
 _lock = threading.RLock()
 _depth = 0
@@ -104,6 +105,8 @@ def _connect(heap: str | None) -> ModuleType:
     else:
         home = java_home()
         os.environ["JAVA_HOME"] = str(home)
+        if lacks_vectors(home):
+            jnius_config.options = [option for option in jnius_config.options if option != VECTOR_OPTION]
         jnius_config.add_options(*java_options(java_version(home), heap or os.environ.get(HEAP_VARIABLE)))
         jnius_config.add_classpath(str(jar))
         import jnius
@@ -145,15 +148,24 @@ def java_home() -> Path:
 
 def java_version(home: Path) -> int:
     """Major version of the Java in a folder, read from its ``release`` file so that no Java is started."""
+    found = re.search(r'JAVA_VERSION="(?:1\.)?(\d+)', _release(home))
+    return int(found.group(1)) if found else 0
+
+
+def lacks_vectors(home: Path) -> bool:
+    """Whether the Java in a folder lacks the module that Pyserini asks for."""
+    modules = re.search(r'MODULES="([^"]*)"', _release(home))
+    return modules is not None and "jdk.incubator.vector" not in modules.group(1).split()
+
+
+def _release(home: Path) -> str:
     try:
-        release = (home / "release").read_text(encoding="utf-8")
+        return (home / "release").read_text(encoding="utf-8")
     except OSError:
         raise JavaError(
             f"JAVA_HOME={home} holds no Java (its file 'release' cannot be read); unset JAVA_HOME to use the "
             f"Java that pip installed, or point it to Java {MINIMUM_JAVA} or newer"
         ) from None
-    found = re.search(r'JAVA_VERSION="(?:1\.)?(\d+)', release)
-    return int(found.group(1)) if found else 0
 
 
 def java_options(version: int, heap: str | None) -> list[str]:

@@ -1,6 +1,7 @@
 """Scores of given documents, by Lucene's own rescorer: no search, and the very scores of retrieval."""
 
 import functools
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,12 +11,12 @@ import pyterrier as pt
 from pt_neural.lucene.batch import pack_hits, read_hits
 from pt_neural.lucene.handles import (
     array_setter,
-    bifunction,
     bind,
     chain,
     constructor,
     feed,
     identity,
+    int_function,
     loop,
     method,
     new_array,
@@ -32,6 +33,7 @@ from pt_neural.lucene.search import CHUNK
 from pt_neural.lucene.similarities import Similarity
 
 _BUFFER = "java.nio.IntBuffer"
+_BYTES = "java.nio.ByteBuffer"
 _SCORE_DOC = "org.apache.lucene.search.ScoreDoc"
 _SCORE_DOCS = f"{_SCORE_DOC}[]"
 _TOP_DOCS = "org.apache.lucene.search.TopDocs"
@@ -44,7 +46,7 @@ def rescore(
     builder: QueryBuilder,
     similarity: Similarity,
     queries: Sequence[Any],
-    rows: Sequence[np.ndarray],
+    groups: np.ndarray,
     documents: np.ndarray,
     *,
     progress: str | None = None,
@@ -56,62 +58,66 @@ def rescore(
         builder: How an element of ``queries`` becomes a Lucene query.
         similarity: The scoring function.
         queries: What the builder takes.
-        rows: For each query, the places in ``documents`` that it is to score.
+        groups: For each document, the place in ``queries`` of the query that it is scored for; int64.
         documents: Lucene's document numbers, int64.
         progress: Label of a progress bar; none by default.
 
     Returns:
         float64 scores of the shape of ``documents``: 0.0 where no term of the query matches.
     """
-    scores = np.zeros(len(documents))
+    total = len(reader.docnos)
+    pairs, pair_of_row = np.unique(groups * total + documents, return_inverse=True)
+    ends = np.searchsorted(pairs, np.arange(len(queries) + 1) * total)
+    scores = np.zeros(len(pairs))
     starts = range(0, len(queries), CHUNK)
     for start in pt.tqdm(starts, desc=progress, unit=f"x{CHUNK} queries") if progress else starts:
-        chunk = slice(start, start + CHUNK)
-        _rescore_chunk(reader, builder, similarity, queries[chunk], rows[chunk], documents, scores)
-    return scores
+        bounds = ends[start : start + CHUNK + 1]
+        wanted = [pairs[a:b] % total for a, b in itertools.pairwise(bounds)]
+        found = _score_chunk(reader, builder, similarity, queries[start : start + CHUNK], wanted)
+        for first, numbers, hits in zip(bounds, wanted, found, strict=False):
+            scores[first + np.searchsorted(numbers, hits["document"])] = hits["score"]
+    return scores[pair_of_row]
 
 
 @in_java
-def _rescore_chunk(
+def _score_chunk(
     reader: Reader,
     builder: QueryBuilder,
     similarity: Similarity,
     queries: Sequence[Any],
-    rows: Sequence[np.ndarray],
-    documents: np.ndarray,
-    scores: np.ndarray,
-) -> None:
+    wanted: Sequence[np.ndarray],
+) -> list[np.ndarray]:
+    """Hits of each query among the documents wanted for it, given in ascending order."""
     built = builder.build(queries)
-    score = _score_function(reader, similarity)
-    for i, places in enumerate(rows):
-        wanted, inverse = np.unique(documents[places], return_inverse=True)
-        query, numbers = built.get(i), _java_bytes(wanted.astype(">i4").tobytes())
-        hits = read_hits(score.apply(query, numbers))
-        found = np.zeros(len(wanted))
-        found[np.searchsorted(wanted, hits["document"])] = hits["score"]
-        scores[places] = found[inverse]
-
-
-def _java_bytes(data: bytes) -> Any:
-    """A Java object that holds bytes; jnius passes plain bytes only where a method asks for ``byte[]``."""
-    return java_class("java.nio.ByteBuffer").wrap(data)
+    targets = java_class("java.util.ArrayList")()
+    buffer = java_class("java.nio.ByteBuffer")
+    for numbers in wanted:
+        targets.add(buffer.wrap(numbers.astype(">i4").tobytes()))
+    score = int_function(bind(_score_handle(reader, similarity), 0, built, targets))
+    stream = java_class("java.util.stream.IntStream").range(0, len(queries)).parallel()
+    return [read_hits(packed) for packed in stream.mapToObj(score).toArray()]
 
 
 @functools.lru_cache(maxsize=256)
-def _score_function(reader: Reader, similarity: Similarity) -> Any:
-    """``(query, documents) -> packed hits``, for documents in ascending order."""
+def _score_handle(reader: Reader, similarity: Similarity) -> Any:
+    """Handle ``(queries, targets, i) -> packed hits`` of query i among target i."""
     rescorer = "org.apache.lucene.search.QueryRescorer"
     run = static(rescorer, "rescore", _TOP_DOCS, _SEARCHER, _TOP_DOCS, _QUERY, "double", "int")
-    all_hits = bind(
-        bind(run, 0, reader.searcher(similarity)), 2, number("double", 1.0), number("int", len(reader.docnos))
-    )
-    swapped = reorder(all_hits, signature(_TOP_DOCS, _QUERY, _TOP_DOCS), 1, 0)
-    return bifunction(chain(feed(swapped, 1, _top_docs()), pack_hits()))
+    all_hits = bind(bind(run, 0, reader.searcher(similarity)), 2, number("double", 1.0), number("int", 2**31 - 1))
+    score = chain(feed(feed(all_hits, 1, _element(_QUERY)), 0, chain(_element(_BYTES), _top_docs())), pack_hits())
+    lists = "java.util.List"
+    return reorder(score, signature("byte[]", lists, lists, "int"), 1, 2, 0, 2)
+
+
+def _element(kind: str) -> Any:
+    """Handle ``(list, i) -> list.get(i)``."""
+    get = method("java.util.List", "get", "java.lang.Object", "int")
+    return get.asType(signature(kind, "java.util.List", "int"))
 
 
 def _top_docs() -> Any:
     """Handle from a ``ByteBuffer`` of document numbers to ``TopDocs`` with scores of zero."""
-    as_ints = method("java.nio.ByteBuffer", "asIntBuffer", _BUFFER)
+    as_ints = method(_BYTES, "asIntBuffer", _BUFFER)
     wrap = constructor(_TOP_DOCS, "org.apache.lucene.search.TotalHits", _SCORE_DOCS)
     total = java_class("org.apache.lucene.search.TotalHits")
     relation = java_class("org.apache.lucene.search.TotalHits$Relation")

@@ -10,7 +10,7 @@ import pandas as pd
 import pyterrier as pt
 
 from pt_neural.lucene.docnos import look_up
-from pt_neural.lucene.frames import group_rows, retrieved_frame, scored_frame
+from pt_neural.lucene.frames import group_queries, retrieved_frame, scored_frame
 from pt_neural.lucene.queries import QueryBuilder, TextQueries, WeightedQueries
 from pt_neural.lucene.rescoring import rescore
 from pt_neural.lucene.search import CHUNK, search
@@ -92,12 +92,12 @@ class Retriever(pt.Transformer):
         return retrieved_frame(inp, list(chunks), reader.docno_array)
 
     def _score(self, inp: pd.DataFrame) -> np.ndarray:
-        rows = group_rows(inp)
-        builder, queries = self._prepare(inp.iloc[[places[0] for places in rows]])
+        groups, firsts = group_queries(inp)
+        builder, queries = self._prepare(inp.iloc[firsts])
         reader = self.index.reader
-        documents = look_up(inp["docno"].tolist(), reader.numbers, reader.path)
+        documents = look_up(inp["docno"], reader.numbers, reader.path)
         progress = repr(self) if self.verbose else None
-        return rescore(reader, builder, self.similarity(), queries, rows, documents, progress=progress)
+        return rescore(reader, builder, self.similarity(), queries, groups, documents, progress=progress)
 
     def _prepare(self, inp: pd.DataFrame) -> tuple[QueryBuilder, list[Any]]:
         self.index.require_field(self.field)

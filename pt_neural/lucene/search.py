@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pt_neural.lucene.batch import HIT, pack_hits, read_hits
+from pt_neural.lucene.batch import pack_hits, read_hits
 from pt_neural.lucene.handles import bind, chain, function, method, number
 from pt_neural.lucene.jvm import in_java
 from pt_neural.lucene.queries import QueryBuilder
@@ -62,11 +62,11 @@ def _search_chunk(
     reader: Reader, builder: QueryBuilder, similarity: Similarity, queries: Sequence[Any], num_results: int
 ) -> Hits:
     built = builder.build(queries)
-    wanted = min(num_results + 1, max(1, len(reader.docnos)))  # one more shows whether the cut is through a tie
+    wanted = num_results + num_results // 20 + 10  # enough to see the end of nearly every tie at the cut
     found = _run(reader, similarity, built.parallelStream(), wanted)
     for i, hits in enumerate(found):
-        if _cut_splits_tie(hits, num_results):
-            found[i] = _whole_tie(reader, similarity, built.subList(i, i + 1), num_results)
+        if _cut_in_tie(hits, num_results, wanted):
+            found[i] = _whole_tie(reader, similarity, built.subList(i, i + 1), num_results, wanted)
     return settle(found, reader.order, num_results)
 
 
@@ -83,35 +83,34 @@ def search_function(reader: Reader, similarity: Similarity, wanted: int) -> Any:
     return function(chain(bound, pack_hits()))
 
 
-def _cut_splits_tie(hits: np.ndarray, num_results: int) -> bool:
-    scores = hits["score"]
-    return len(hits) > num_results and scores[num_results - 1] == scores[num_results]
+def _cut_in_tie(hits: np.ndarray, num_results: int, wanted: int) -> bool:
+    """Whether the documents that tie at the cut may go on beyond those that were found."""
+    return len(hits) == wanted and hits["score"][-1] == hits["score"][num_results - 1]
 
 
-def _whole_tie(reader: Reader, similarity: Similarity, query: Any, num_results: int) -> np.ndarray:
-    """Search for more, until the tie at the cut is whole."""
-    total, wanted = len(reader.docnos), num_results
+def _whole_tie(reader: Reader, similarity: Similarity, query: Any, num_results: int, wanted: int) -> np.ndarray:
+    """Search for more and more, until the tie at the cut is whole."""
     while True:
-        wanted = min(total, 4 * wanted + 100)
-        hits = _run(reader, similarity, query.stream(), wanted)[0]
-        if len(hits) < wanted or wanted == total or hits["score"][-1] < hits["score"][num_results - 1]:
+        wanted *= 4
+        hits = _run(reader, similarity, query.stream(), min(wanted, len(reader.docnos)))[0]
+        if not _cut_in_tie(hits, num_results, wanted):
             return hits
 
 
 def settle(found: Sequence[np.ndarray], order: np.ndarray, num_results: int) -> Hits:
-    """Sort the hits of each query by falling score, then by docno, and cut.
+    """Sort equal scores by docno, and cut.
 
     Args:
-        found: Hits of each query, dtype HIT.
+        found: Hits of each query by falling score, dtype HIT.
         order: The place of each document when sorted by docno.
         num_results: Greatest number of hits a query.
     """
     lengths = np.array([len(hits) for hits in found], dtype=np.int64)
-    hits = np.concatenate(found) if found else np.empty(0, dtype=HIT)
+    hits = np.concatenate(found)
     queries = np.repeat(np.arange(len(found)), lengths)
     documents, scores = hits["document"].astype(np.int64), hits["score"].astype(np.float64)
-    sorting = np.lexsort((order[documents], -scores, queries))
+    new_tie = np.r_[True, (np.diff(scores) != 0) | (np.diff(queries) != 0)][: len(hits)]
+    sorting = np.argsort(np.cumsum(new_tie) * len(order) + order[documents])
     ranks = np.arange(len(hits)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     kept = ranks < num_results
-    sorting = sorting[kept]
-    return Hits(queries[kept], documents[sorting], scores[sorting], ranks[kept])
+    return Hits(queries[kept], documents[sorting][kept], scores[kept], ranks[kept])

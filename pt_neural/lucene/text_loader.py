@@ -12,7 +12,7 @@ import pyterrier as pt
 
 from pt_neural.lucene.docnos import look_up
 from pt_neural.lucene.jvm import in_java
-from pt_neural.lucene.text_store import open_text_store
+from pt_neural.lucene.text_store import TextStore, open_text_store
 
 if TYPE_CHECKING:
     from pt_neural.lucene.index import LuceneIndex
@@ -50,19 +50,17 @@ class TextLoader(pt.Transformer):
         pt.validate.columns(inp, includes=["docno"], context=self)
         if not len(inp):
             return inp.assign(**{field: pd.Series(dtype=object) for field in self.fields})
-        rows, docnos = pd.factorize(inp["docno"], use_na_sentinel=False)
-        columns = self._load(list(docnos))
-        return inp.assign(**{field: texts[rows] for field, texts in columns.items()})
-
-    def _load(self, docnos: list[Any]) -> dict[str, np.ndarray]:
         store = open_text_store(self.index.path)
         source = StoredFields(self.index) if store is None else store
         missing = [field for field in self.fields if field not in source.fields]
         if missing:
             raise ValueError(_not_kept(self.index, missing, source.fields))
-        places = look_up(docnos, source.places, self.index.path)
-        texts = {field: np.empty(len(docnos), dtype=object) for field in self.fields}
-        starts = range(0, len(docnos), BLOCK)
+        places, rows = np.unique(look_up(inp["docno"], source.places, self.index.path), return_inverse=True)
+        return inp.assign(**{field: texts[rows] for field, texts in self._read(source, places).items()})
+
+    def _read(self, source: TextStore | StoredFields, places: np.ndarray) -> dict[str, np.ndarray]:
+        texts = {field: np.empty(len(places), dtype=object) for field in self.fields}
+        starts = range(0, len(places), BLOCK)
         for start in pt.tqdm(starts, desc=repr(self), unit=f"x{BLOCK} documents") if self.verbose else starts:
             block = slice(start, start + BLOCK)
             for field, column in texts.items():
