@@ -88,7 +88,8 @@ class LuceneIndexer(pt.Indexer):
 
         Raises:
             FileExistsError: If something is at the path already.
-            ValueError: If a docno is missing or occurs twice, or if a document has none of the fields.
+            ValueError: If there are no documents, if a docno is missing or occurs twice, or if a document has none of
+                the fields.
         """
         path = self._index.path
         refuse_existing(path, overwrite=self.overwrite)
@@ -96,6 +97,8 @@ class LuceneIndexer(pt.Indexer):
         with atomic_directory(path, overwrite=self.overwrite) as directory:
             analysis = Analysis(self.stemmer, self.stopwords).keep(directory)
             count = self._write(directory, documents)
+            if not count:
+                raise ValueError(f"there were no documents to index at {path}; has the iterator been used before?")
             write_metadata(directory, type="sparse_index", format="anserini", documents=count, analysis=analysis)
         return self._index
 
