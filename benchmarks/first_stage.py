@@ -46,7 +46,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--collections", type=Path, default=os.environ.get("PT_NEURAL_COLLECTIONS"), help="folder with cpp-docs"
     )
-    parser.add_argument("--queries", type=int, default=400, help="number of queries to time (default 400)")
+    parser.add_argument("--queries", type=int, default=200, help="number of queries to time (default 200)")
     parser.add_argument("--seconds", type=float, default=4, help="least time for a task (default 4)")
     parser.add_argument("--indexes", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--side", choices=["ours", "theirs", "first"], help=argparse.SUPPRESS)
@@ -107,7 +107,7 @@ def run_side(options: argparse.Namespace) -> None:
             result[f"{name}, top {k}"] = rate(index.bm25(num_results=k), topics, options.seconds)
     save_scores(options, plain.bm25(num_results=100)(topics))
     scorer = plain.bm25() if options.side == "ours" else plain.reranker("BM25")
-    for k, count in ((1000, 40), (100, 400)):
+    for k, count in ((1000, 20), (100, 200)):
         rows = plain.bm25(num_results=k)(topics[:count])[["qid", "query", "docno"]]
         result[f"pairs scored, {k} a query"] = rate(scorer, rows, options.seconds)
     loader = stored.text_loader(FIELDS[options.side])

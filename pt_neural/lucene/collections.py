@@ -60,12 +60,12 @@ def _run(flags: Sequence[str], verbose: bool) -> int:
         while running:
             running = _wait(thread)
             bar.update(_count(program) - bar.n)
-        return bar.n
     except BaseException:
         _interrupt(thread)
         raise
     finally:
         bar.close()
+    return _count(program)
 
 
 @in_java

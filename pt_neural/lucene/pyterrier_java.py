@@ -1,5 +1,6 @@
 """PyTerrier's own Java and ours in one process, whichever starts first."""
 
+import os
 from types import ModuleType
 from typing import Any
 
@@ -18,7 +19,7 @@ class LuceneJavaInit(pt.java.JavaInitializer):
     """
 
     def priority(self) -> int:
-        """After pyterrier-anserini (-105), before PyTerrier itself (-100) hands its options over."""
+        """After pyterrier-anserini (-105), before PyTerrier hands over what the plugins ask for (-100)."""
         return -104
 
     def pre_init(self, jnius_config: ModuleType) -> None:
@@ -29,15 +30,12 @@ class LuceneJavaInit(pt.java.JavaInitializer):
             jnius_config.check_vm_running = lambda: None  # it refuses options and jars once Java runs
             return
         home = java_home()
-        pt.java.set_java_home(str(home))
-        pt.java.add_jar(str(anserini_jar()))
-        options = pt.java.configure["options"]
-        for option in java_options(java_version(home), None):
-            if option not in options:
-                pt.java.add_option(option)
-        if lacks_vectors(home):
-            kept = [option for option in pt.java.configure["options"] if option != VECTOR_OPTION]
-            pt.java.configure(options=kept)
+        os.environ["JAVA_HOME"] = str(home)
+        jnius_config.add_classpath(str(anserini_jar()))
+        jnius_config.add_options(*java_options(java_version(home), None))
+        if lacks_vectors(home):  # pyterrier-anserini has asked for them just before
+            wanted = pt.java.configure["options"]
+            pt.java.configure(options=[option for option in wanted if option != VECTOR_OPTION])
 
     def post_init(self, jnius: Any) -> None:
         """Once Java runs."""

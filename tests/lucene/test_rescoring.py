@@ -41,7 +41,7 @@ def test_rows_may_repeat_and_qids_may_have_several_queries(index):
 def test_unknown_docnos_are_named(transformers):
     frame = pd.DataFrame({"qid": "q1", "query": "okapi", "docno": ["d4", "nowhere", None]})
     for transformer in transformers:
-        with pytest.raises(ValueError, match="2 docnos are not in .*'nowhere'"):
+        with pytest.raises(ValueError, match=r"2 docnos are not in .*'nowhere'"):
             transformer(frame)
 
 

@@ -41,12 +41,12 @@ def test_any_anserini_index_that_stores_text(build, corpus):
 
 def test_an_index_without_text_says_how_to_get_it(build, corpus):
     index = build(corpus, store_text=False)
-    with pytest.raises(ValueError, match="text of title, text; .*store_text=True"):
+    with pytest.raises(ValueError, match=r"text of title, text; .*store_text=True"):
         index.text_loader()(pd.DataFrame({"docno": ["d4"]}))
 
 
 def test_unknown_docnos_are_named(index):
-    with pytest.raises(ValueError, match="1 docnos are not in .*'nowhere'"):
+    with pytest.raises(ValueError, match=r"1 docnos are not in .*'nowhere'"):
         index.text_loader()(pd.DataFrame({"docno": ["d4", "nowhere"]}))
 
 
