@@ -102,7 +102,7 @@ class EmbeddingSpaces(pt.Artifact):
         negative: int = 5,
         epochs: int = 10,
         min_count: int = 5,
-        subsample: float = 1e-4,
+        subsample: float = 1e-3,
         learning_rate: float | None = None,
         workers: int | None = None,
         seed: int = 13,
@@ -113,8 +113,8 @@ class EmbeddingSpaces(pt.Artifact):
 
         The texts are read once and kept on disk as term ids while training. With ``workers=1`` a seed gives the same
         vectors every time; more workers update the matrices without locks and are not repeatable. The paper gives
-        few settings. Window, epochs and subsampling (5, 5 and 1e-3 in the word2vec program) were chosen on the dev
-        queries of ``neural:pydocs``, a collection of 2.9 million words; many times more text needs fewer epochs.
+        few settings. Window and epochs (5 each in the word2vec program) were chosen on the dev queries of
+        ``neural:pydocs``, a collection of 2.6 million words; many times more text needs fewer epochs.
 
         Args:
             texts: A corpus iterator, a frame of topics (column ``query``, else ``fields``), or an iterable of
