@@ -3,8 +3,9 @@
 import argparse
 import json
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,10 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 from ir_measures import Measure
+from pyterrier_dr import FlexIndex
 
 import pt_neural as pn
+from pt_neural.experiment import AlphaCurve
 
 SPLITS = ("train", "dev", "test")
 
@@ -26,6 +29,12 @@ class Split:
     topics: pd.DataFrame
     qrels: pd.DataFrame
 
+    def sample(self, queries: int, seed: int) -> "Split":
+        """At most so many of the judged queries, drawn at random, in their order."""
+        judged = self.topics[self.topics["qid"].isin(self.qrels["qid"])]
+        topics = judged.sample(min(queries, len(judged)), random_state=seed).sort_index()
+        return Split(topics, self.qrels[self.qrels["qid"].isin(topics["qid"])])
+
 
 @dataclass(frozen=True)
 class Collection:
@@ -36,6 +45,11 @@ class Collection:
     train: Split | None
     dev: Split | None
     test: Split
+
+    def sample(self, queries: int, seed: int) -> "Collection":
+        """At most so many of the judged queries of dev and test, drawn at random."""
+        dev = self.dev and self.dev.sample(queries, seed)
+        return replace(self, dev=dev, test=self.test.sample(queries, seed))
 
 
 def load(name: str) -> Collection:
@@ -91,13 +105,15 @@ class Workspace:
 
     def index(self) -> pn.LuceneIndex:
         """The collection's Lucene index."""
-        corpus = self.collection.dataset.get_corpus_iter
-        return self.built("lucene", lambda path: pn.LuceneIndex(path).index(corpus(verbose=False)), pn.LuceneIndex)
+        return self.built("lucene", lambda path: pn.LuceneIndex(path).index(self.documents()), pn.LuceneIndex)
 
     def forward_index(self) -> pn.ForwardIndex:
         """The collection's term sequences."""
-        corpus = self.collection.dataset.get_corpus_iter
-        return self.built("forward", lambda path: pn.ForwardIndex.build(path, corpus(verbose=False)), pn.ForwardIndex)
+        return self.built("forward", lambda path: pn.ForwardIndex.build(path, self.documents()), pn.ForwardIndex)
+
+    def documents(self) -> Iterable[dict[str, str]]:
+        """The collection's documents, to train on."""
+        return self.collection.dataset.get_corpus_iter(verbose=False)
 
     def spaces(self, name: str, texts: Callable[[], Any], **options: Any) -> pn.EmbeddingSpaces:
         """Word embeddings trained on documents or queries."""
@@ -107,6 +123,26 @@ class Workspace:
             lambda path: pn.EmbeddingSpaces.train(texts(), **options).save(path),
             pn.EmbeddingSpaces.load,
         )
+
+    def desm(self, spaces: pn.EmbeddingSpaces, pair: str, corpus: str) -> tuple[pn.DESM, pt.Transformer]:
+        """One DESM over kept centroids.
+
+        Args:
+            spaces: Word embeddings.
+            pair: Spaces of query and document, such as ``"in-out"``.
+            corpus: What the embeddings were trained on, to tell kept centroids apart.
+
+        Returns:
+            A re-ranker by docno, and a retriever from all documents.
+        """
+        query, document = pair.split("-")
+        desm = pn.DESM(spaces, query, document)
+        vectors = self.built(
+            f"centroids-{document}-{corpus}-{spaces.dim}",
+            lambda path: desm.index(path, self.forward_index()),
+            partial(FlexIndex, verbose=False),
+        )
+        return pn.DESM(spaces, query, document, vectors=vectors), desm.retriever(vectors)
 
     def save_table(self, name: str, table: pd.DataFrame, caption: str) -> None:
         """Print a table, and write it as CSV and Markdown."""
@@ -172,7 +208,7 @@ def compare(
 
 def tuned(
     mixture: pt.Transformer, collection: Collection, measure: Measure, seed: int
-) -> tuple[pt.Transformer, pn.experiment.AlphaCurve]:
+) -> tuple[pt.Transformer, AlphaCurve]:
     """Choose a mixture's alpha on the dev queries; without dev queries, by five folds of the test queries.
 
     Returns:

@@ -3,17 +3,14 @@
 Table 3: telescoped, the first stage's top k documents are re-ranked. Table 4: every document is a candidate.
 """
 
-from dataclasses import dataclass
 from functools import partial
 
 import matplotlib
 
 matplotlib.use("agg")
 
-import pandas as pd
 import pyterrier as pt
 from ir_measures import nDCG
-from pyterrier_dr import FlexIndex
 
 import pt_neural as pn
 from pipelines import desm_figures
@@ -21,21 +18,6 @@ from pipelines.common import Collection, Workspace, compare, load, parser, tuned
 
 MEASURES = [nDCG @ 1, nDCG @ 3, nDCG @ 10]
 MIN_QUERIES = 1000  # fewer queries than this are no corpus to train word embeddings on
-
-
-@dataclass(frozen=True)
-class Variant:
-    """One DESM with its kept centroids.
-
-    Attributes:
-        name: As in the paper's tables.
-        reranker: Re-ranks by docno from the centroids.
-        retriever: Retrieves from all documents.
-    """
-
-    name: str
-    reranker: pn.DESM
-    retriever: pt.Transformer
 
 
 def main() -> None:
@@ -49,18 +31,16 @@ def main() -> None:
     workspace = Workspace(arguments.out, "desm", collection)
     bm25 = tuned_bm25(workspace.index(), collection, arguments.seed)
     print(f"first stage: {bm25!r}", flush=True)
-    variants = desm_variants(workspace, arguments.dim, arguments.seed)
-
-    telescoped = {"BM25": bm25 % arguments.depth}
-    telescoped |= {variant.name: telescoped["BM25"] >> variant.reranker for variant in variants}
-    everything = {"BM25": bm25, **{variant.name: variant.retriever for variant in variants}}
-    alphas = {}
-    for variant in variants:
-        name = f"BM25 + {variant.name}"
-        mixture = pn.Mixture(variant.retriever, bm25)
-        everything[name], curve = tuned(mixture, collection, nDCG @ 10, arguments.seed)
-        alphas[name] = curve.alpha
-        desm_figures.save_alpha_curve(curve, name, workspace.results)
+    candidates = bm25 % arguments.depth
+    rerankers, retrievers, mixtures, curves = {}, {}, {}, {}
+    for pair in ("in-in", "in-out"):
+        for corpus, spaces in embeddings(workspace, arguments.dim, arguments.seed).items():
+            name = f"DESM ({pair.upper()}, trained on {corpus})"
+            rerankers[name], retrievers[name] = workspace.desm(spaces, pair, corpus)
+            mixture = pn.Mixture(retrievers[name], bm25)
+            mixtures[f"BM25 + {name}"], curves[name] = tuned(mixture, collection, nDCG @ 10, arguments.seed)
+    telescoped = {"BM25": candidates, **{name: candidates >> ranker for name, ranker in rerankers.items()}}
+    everything = {"BM25": bm25, **retrievers, **mixtures}
 
     run = partial(compare, split=collection.test, measures=MEASURES, baseline="BM25")
     note = f"{collection.name}, {len(collection.test.topics):,} test queries; * differs from BM25 with p < 0.05"
@@ -74,8 +54,9 @@ def main() -> None:
         run(everything, runs=workspace.results / "runs-all-documents"),
         f"Table 4, every document a candidate. {note}",
     )
+    alphas = {name: curve.alpha for name, curve in curves.items()}
     workspace.save_settings({**vars(arguments), "bm25": repr(bm25), "alpha": alphas})
-    desm_figures.draw(collection, bm25, {variant.name: variant.reranker for variant in variants}, workspace.results)
+    desm_figures.draw(collection, bm25, rerankers, curves, workspace.results)
     print(f"\nTables, runs and figures are in {workspace.results}.")
 
 
@@ -90,32 +71,15 @@ def tuned_bm25(index: pn.LuceneIndex, collection: Collection, seed: int, queries
     return index.bm25(k1=bm25.k1, b=bm25.b)
 
 
-def desm_variants(workspace: Workspace, dim: int, seed: int) -> list[Variant]:
-    """DESM IN-IN and IN-OUT, with embeddings trained on documents and, where there are enough, on queries."""
+def embeddings(workspace: Workspace, dim: int, seed: int) -> dict[str, pn.EmbeddingSpaces]:
+    """Word embeddings trained on documents and, where there are enough, on training queries."""
     collection = workspace.collection
-    corpora = {"documents": lambda: collection.dataset.get_corpus_iter(verbose=False)}
+    corpora = {"documents": workspace.documents}
     if collection.train is not None and len(collection.train.topics) >= MIN_QUERIES:
         corpora["queries"] = lambda: collection.train.topics
     else:
         print(f"{collection.name} has fewer than {MIN_QUERIES} training queries: no embeddings trained on queries")
-    return [
-        desm_variant(workspace, pair, corpus, workspace.spaces(corpus, texts, dim=dim, seed=seed))
-        for pair in ("in-in", "in-out")
-        for corpus, texts in corpora.items()
-    ]
-
-
-def desm_variant(workspace: Workspace, pair: str, corpus: str, spaces: pn.EmbeddingSpaces) -> Variant:
-    """Keep the centroids of one pair of spaces, and make its re-ranker and retriever."""
-    query, document = pair.split("-")
-    desm = pn.DESM(spaces, query, document)
-    vectors = workspace.built(
-        f"centroids-{document}-{corpus}-{spaces.dim}",
-        lambda path: desm.index(path, workspace.forward_index()),
-        partial(FlexIndex, verbose=False),
-    )
-    kept = pn.DESM(spaces, query, document, vectors=vectors)
-    return Variant(f"DESM ({pair.upper()}, trained on {corpus})", kept, desm.retriever(vectors))
+    return {corpus: workspace.spaces(corpus, texts, dim=dim, seed=seed) for corpus, texts in corpora.items()}
 
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@ import pyterrier as pt
 from sklearn.decomposition import PCA
 
 import pt_neural as pn
-from pipelines.common import Collection, Split
+from pipelines.common import Collection
+from pt_neural.experiment import AlphaCurve
 
 RELEVANT, RETRIEVED, RANDOM = "relevant", "retrieved, not relevant", "random"
 COLOURS = {RELEVANT: "#E69F00", RETRIEVED: "#56B4E9", RANDOM: "#555555"}
@@ -17,17 +18,39 @@ QUERIES = 200
 RANDOM_PER_QUERY = 10
 
 
-def draw(collection: Collection, bm25: pt.Transformer, models: dict[str, pn.DESM], out: Path) -> None:
-    """Draw all figures, of a sample of the test queries, for the models trained on one corpus."""
+def draw(
+    collection: Collection,
+    bm25: pt.Transformer,
+    models: dict[str, pn.DESM],
+    curves: dict[str, AlphaCurve],
+    out: Path,
+) -> None:
+    """Draw all figures, of a sample of the test queries, for the models trained on one corpus.
+
+    Args:
+        collection: The dataset.
+        bm25: The first stage.
+        models: DESMs that re-rank by docno.
+        curves: The alpha curve of each model's mixture with BM25.
+        out: Folder for the pictures.
+    """
     models = last_corpus(models)
     pairs = sample_pairs(collection, bm25)
     scores = pd.DataFrame({"set": pairs["set"], "BM25": bm25.transform(pairs)["score"]})
     for name, model in models.items():
         scores[name] = model.transform(pairs)["score"]
-    projections(pairs, models).savefig(out / "figure1.png", dpi=150)
-    distributions(scores).savefig(out / "figure4.png", dpi=150)
-    bivariate(scores, list(models)).savefig(out / "figure5.png", dpi=150)
-    plt.close("all")
+    name = list(models)[-1]
+    alpha = curves[name].alpha
+    mixtures = {f"{alpha:g} {name} + {1 - alpha:g} BM25": alpha * scores[name] + (1 - alpha) * scores["BM25"]}
+    figures = {
+        "figure1": projections(pairs, models),
+        "figure4": distributions(scores.assign(**mixtures)),
+        "figure5": bivariate(scores, list(models)),
+        "alpha": alpha_curves({name: curves[name] for name in models}),
+    }
+    for name, figure in figures.items():
+        figure.savefig(out / f"{name}.png", dpi=150)
+        plt.close(figure)
 
 
 def last_corpus(models: dict[str, pn.DESM]) -> dict[str, pn.DESM]:
@@ -44,26 +67,19 @@ def sample_pairs(collection: Collection, bm25: pt.Transformer, seed: int = 13) -
     Returns:
         Frame with ``qid, query, docno, set``.
     """
-    test = sample_queries(collection.test, seed)
+    test = collection.test.sample(QUERIES, seed)
     judged = test.topics.merge(test.qrels, on="qid")
     relevant = judged[judged["label"] > 0].assign(set=RELEVANT)
     retrieved = (bm25 % 100).transform(test.topics)
     non_relevant = judged[judged["label"] <= 0]
     if non_relevant.empty:
         non_relevant = without(retrieved, relevant).groupby("qid").head(20)
-    docnos = bm25.index.docnos
+    docnos = bm25.index.docnos()
     chosen = np.random.default_rng(seed).integers(len(docnos), size=(len(test.topics), RANDOM_PER_QUERY))
     drawn = test.topics.assign(docno=[list(docnos[row]) for row in chosen]).explode("docno")
     drawn = without(without(drawn, relevant), retrieved)
     sets = [relevant, non_relevant.assign(set=RETRIEVED), drawn.assign(set=RANDOM)]
     return pd.concat(sets, ignore_index=True)[["qid", "query", "docno", "set"]]
-
-
-def sample_queries(split: Split, seed: int) -> Split:
-    """At most ``QUERIES`` judged queries."""
-    topics = split.topics[split.topics["qid"].isin(split.qrels["qid"])]
-    topics = topics.sample(min(QUERIES, len(topics)), random_state=seed)
-    return Split(topics, split.qrels[split.qrels["qid"].isin(topics["qid"])])
 
 
 def without(pairs: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
@@ -125,10 +141,10 @@ def relative_to_query(pairs: pd.DataFrame, model: pn.DESM) -> np.ndarray:
     return np.stack(documents.to_list()) - queries[rows]
 
 
-def save_alpha_curve(curve: "pn.experiment.AlphaCurve", name: str, out: Path) -> None:
-    """Draw how the mixture depends on alpha."""
-    axes = curve.plot()
-    axes.set_title(name, fontsize="medium")
-    slug = "".join(character if character.isalnum() else "-" for character in name.lower())
-    axes.figure.savefig(out / f"alpha-{slug.strip('-')}.png", dpi=150)
-    plt.close(axes.figure)
+def alpha_curves(curves: dict[str, AlphaCurve]) -> plt.Figure:
+    """How the mixtures depend on alpha, over the queries it was chosen on."""
+    figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
+    for name, curve in curves.items():
+        curve.plot(axes, label=name, interval=False)
+    axes.set_title("Mixtures with BM25, every document a candidate")
+    return figure

@@ -42,7 +42,7 @@ class AlphaCurve:
         self.run = run
 
     def to_frame(self) -> pd.DataFrame:
-        """Frame with ``alpha``, the mean of the measure over queries, and ``ci``, the half-width of its 95% interval."""
+        """Frame with ``alpha``, the mean of the measure over queries, and ``ci``, half its 95% interval."""
         values = self.per_query.to_numpy()
         spread = values.std(axis=1, ddof=1) if values.shape[1] > 1 else np.zeros(len(values))
         return pd.DataFrame(
@@ -53,31 +53,31 @@ class AlphaCurve:
             }
         )
 
-    def plot(self, ax: "Axes | None" = None, *, label: str | None = None) -> "Axes":
-        """Draw the curve with its 95% interval and mark the best alpha.
+    def plot(self, ax: "Axes | None" = None, *, label: str | None = None, interval: bool = True) -> "Axes":
+        """Draw the curve and mark the best alpha.
 
         Args:
             ax: Axes to draw on; a new figure by default.
-            label: Name of the curve in the legend.
+            label: Name of the curve in the legend, where the best alpha then stands too.
+            interval: Whether to shade the 95% interval of the mean; leave it out where curves share axes.
         """
         import matplotlib.pyplot as plt
 
         if ax is None:
             _, ax = plt.subplots(figsize=(6, 3.6), layout="constrained")
         frame = self.to_frame()
-        mean = frame[self.measure]
-        (line,) = ax.plot(frame["alpha"], mean, label=label)
-        ax.fill_between(
-            frame["alpha"], mean - frame["ci"], mean + frame["ci"], color=line.get_color(), alpha=0.15, linewidth=0
-        )
-        ax.plot(self.alpha, mean.max(), "o", color=line.get_color())
-        ax.annotate(
-            f"{self.alpha:.2f}", (self.alpha, mean.max()), xytext=(0, 7), textcoords="offset points", ha="center"
-        )
+        mean, best = frame[self.measure], frame[self.measure].max()
+        (line,) = ax.plot(frame["alpha"], mean, label=label and f"{label} (best alpha {self.alpha:.2f})")
+        ax.plot(self.alpha, best, "o", color=line.get_color())
+        if interval:
+            low, high = mean - frame["ci"], mean + frame["ci"]
+            ax.fill_between(frame["alpha"], low, high, color=line.get_color(), alpha=0.15, linewidth=0)
+        if label is None:
+            ax.annotate(f"{self.alpha:.2f}", (self.alpha, best), xytext=(0, 7), textcoords="offset points", ha="center")
+        else:
+            ax.legend()
         ax.set(xlabel="alpha (weight of the first ranker)", ylabel=f"{self.measure}, {self.per_query.shape[1]} queries")
         ax.set_xlim(-0.02, 1.02)
-        if label is not None:
-            ax.legend()
         return ax
 
     def __repr__(self) -> str:
