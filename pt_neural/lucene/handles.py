@@ -10,7 +10,7 @@ Call these functions from within :func:`pt_neural.lucene.jvm.in_java`.
 
 from typing import Any
 
-from pt_neural.lucene.jvm import as_interface, java_class
+from pt_neural.lucene.jvm import as_interface, hidden_classes_as, java_class
 
 PRIMITIVES = {"int": "Integer", "float": "Float", "double": "Double", "long": "Long", "void": "Void"}
 
@@ -132,8 +132,9 @@ def int_function(handle: Any) -> Any:
 
 def _as_function(interface: str, handle: Any, argument: str) -> Any:
     general = handle.asType(signature("java.lang.Object", argument))
-    instance = java_class("java.lang.invoke.MethodHandleProxies").asInterfaceInstance(type_of(interface), general)
-    return as_interface(interface, instance)
+    proxies, kind = java_class("java.lang.invoke.MethodHandleProxies"), type_of(interface)
+    with hidden_classes_as(interface):
+        return as_interface(interface, proxies.asInterfaceInstance(kind, general))
 
 
 def _combine() -> Any:

@@ -14,7 +14,8 @@ import importlib.util
 import os
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -85,6 +86,25 @@ def java_class(name: str) -> Any:
 def as_interface(name: str, value: Any) -> Any:
     """See a Java object as an instance of a public interface or class ``name``."""
     return _jnius.cast(name, value)
+
+
+@contextmanager
+def hidden_classes_as(name: str) -> Iterator[None]:
+    """Within the block, objects whose class cannot be found are taken for instances of an interface.
+
+    jnius looks up the class of what it receives by its name. From Java 22 on, what Java makes of a method handle
+    has a hidden class, which no name finds.
+    """
+    reflect = _jnius.reflect
+    original = reflect.autoclass
+    reflect.autoclass = lambda found, *options: original(name if _HIDDEN.search(found) else found, *options)
+    try:
+        yield
+    finally:
+        reflect.autoclass = original
+
+
+_HIDDEN = re.compile(r"[./]0x[0-9a-f]+$")
 
 
 @functools.cache
