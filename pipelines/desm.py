@@ -32,9 +32,10 @@ def main() -> None:
     bm25 = tuned_bm25(workspace.index(), collection, arguments.seed)
     print(f"first stage: {bm25!r}", flush=True)
     candidates = bm25 % arguments.depth
+    trained = embeddings(workspace, arguments.dim, arguments.seed)
     rerankers, retrievers, mixtures, curves = {}, {}, {}, {}
     for pair in ("in-in", "in-out"):
-        for corpus, spaces in embeddings(workspace, arguments.dim, arguments.seed).items():
+        for corpus, spaces in trained.items():
             name = f"DESM ({pair.upper()}, trained on {corpus})"
             rerankers[name], retrievers[name] = workspace.desm(spaces, pair, corpus)
             mixture = pn.Mixture(retrievers[name], bm25)

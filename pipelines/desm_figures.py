@@ -89,16 +89,17 @@ def without(pairs: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
 
 
 def projections(pairs: pd.DataFrame, models: dict[str, pn.DESM]) -> plt.Figure:
-    """Figure 1: documents in two dimensions, each relative to its query, which lies at the origin."""
+    """Figure 1: documents in two dimensions, each relative to its query."""
     figure, axes = plt.subplots(1, len(models), figsize=(4.6 * len(models), 4.4), layout="constrained", squeeze=False)
     pairs = pairs[pairs["set"] != RANDOM]
     for ax, (name, model) in zip(axes[0], models.items(), strict=True):
-        points = PCA(2, random_state=0).fit_transform(relative_to_query(pairs, model))
+        vectors = relative_to_query(pairs, model)
+        pca = PCA(2, random_state=0).fit(vectors)
+        points, query = pca.transform(vectors), pca.transform(np.zeros_like(vectors[:1]))
         for kind in (RETRIEVED, RELEVANT):
             rows = (pairs["set"] == kind).to_numpy()
             ax.scatter(*points[rows].T, s=7, alpha=0.5, color=COLOURS[kind], label=kind, linewidths=0)
-        origin = points.mean(axis=0) * 0
-        ax.scatter(*origin, marker="*", s=130, color="#0072B2", label="query", zorder=3)
+        ax.scatter(*query.T, marker="*", s=130, color="#0072B2", label="query", zorder=3)
         ax.set(title=name, xlabel="first principal component", ylabel="second principal component")
     axes[0, 0].legend(loc="best", fontsize="small")
     return figure
@@ -121,7 +122,7 @@ def distributions(scores: pd.DataFrame) -> plt.Figure:
 def bivariate(scores: pd.DataFrame, names: list[str]) -> plt.Figure:
     """Figure 5: BM25 against each DESM, one panel a kind of document."""
     figure, axes = plt.subplots(
-        len(names), 3, figsize=(9.6, 3.1 * len(names)), sharex=True, sharey="row", layout="constrained", squeeze=False
+        len(names), 3, figsize=(9.6, 3.1 * len(names)), sharex="row", sharey="row", layout="constrained", squeeze=False
     )
     for row, name in zip(axes, names, strict=True):
         for ax, kind in zip(row, COLOURS, strict=True):

@@ -100,9 +100,9 @@ class EmbeddingSpaces(pt.Artifact):
         algorithm: Literal["cbow", "skipgram"] = "cbow",
         window: int = 10,
         negative: int = 5,
-        epochs: int = 10,
+        epochs: int = 15,
         min_count: int = 5,
-        subsample: float = 1e-3,
+        subsample: float = 1e-4,
         learning_rate: float | None = None,
         workers: int | None = None,
         seed: int = 13,
@@ -113,7 +113,7 @@ class EmbeddingSpaces(pt.Artifact):
 
         The texts are read once and kept on disk as term ids while training. With ``workers=1`` a seed gives the same
         vectors every time; more workers update the matrices without locks and are not repeatable. The paper gives
-        few settings. Window and epochs (5 each in the word2vec program) were chosen on the dev queries of
+        few settings. Window, epochs and subsampling (5, 5 and 1e-3 in the word2vec program) were chosen on the dev queries of
         ``neural:pydocs``, a collection of 2.6 million words; many times more text needs fewer epochs.
 
         Args:
@@ -125,7 +125,8 @@ class EmbeddingSpaces(pt.Artifact):
             negative: Negative samples for each word.
             epochs: Passes over the texts.
             min_count: Words that occur less often get no vectors.
-            subsample: Words with a larger share of all occurrences are skipped at random; 0 keeps all.
+            subsample: Words with a larger share of all occurrences are skipped at random; 0 keeps all. With a
+                vocabulary of a few hundred words or less, every word is that frequent: take 1e-3 or 0.
             learning_rate: First learning rate, which falls linearly; by default 0.05 for CBOW and 0.025 for
                 skip-gram, as in the word2vec program.
             workers: Threads; by default one for each processor, 4 at most.

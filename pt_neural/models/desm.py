@@ -3,20 +3,18 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from pt_neural._artifacts import atomic_directory, read_json, read_metadata, write_json, write_metadata
-from pt_neural.embeddings import EmbeddingSpaces
+from pt_neural.embeddings import EmbeddingSpaces, Space
 from pt_neural.rankers import TwoTower
 from pt_neural.text import TEXT_FIELDS, ForwardIndex, PackedSequences, Vocabulary, tokenise_packed
 
 if TYPE_CHECKING:
     from pyterrier_dr import FlexIndex
-
-Space = Literal["in", "out"]
 
 
 class DESM(TwoTower):
@@ -74,6 +72,7 @@ class DESM(TwoTower):
         self.query = query
         self.document = document
         self.count_unknown = count_unknown
+        self._mapping: tuple[Vocabulary, np.ndarray] | None = None  # the last forward index's ids to ours
 
     def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
         """Means of the unit vectors of the queries' words (equation 5 without D̄)."""
@@ -89,8 +88,9 @@ class DESM(TwoTower):
 
     def encode_sequences(self, sequences: PackedSequences, vocabulary: Vocabulary) -> np.ndarray:
         """Unit centroids of documents given as term ids over another vocabulary."""
-        mapping = vocabulary.mapping_to(self.spaces.vocabulary)
-        return self._centroids(PackedSequences(mapping[sequences.terms], sequences.offsets))
+        if self._mapping is None or self._mapping[0] is not vocabulary:
+            self._mapping = (vocabulary, vocabulary.mapping_to(self.spaces.vocabulary))
+        return self._centroids(PackedSequences(self._mapping[1][sequences.terms], sequences.offsets))
 
     def _centroids(self, sequences: PackedSequences) -> np.ndarray:
         centroids = _bag_of_words(sequences, len(self.spaces)) @ self.spaces.unit_vectors(self.document)

@@ -150,12 +150,12 @@ class ForwardIndex(pt.Artifact):
             docnos: A list, an array or a column of a frame; repeated docnos are fine.
 
         Raises:
-            KeyError: If a docno is not in the index.
+            ValueError: If a docno is not in the index.
         """
         rows = self.rows(docnos)
         unknown = np.flatnonzero(rows < 0)
         if len(unknown):
-            raise KeyError(self._unknown(np.asarray(docnos, dtype=object)[unknown]))
+            raise ValueError(self._unknown(np.asarray(docnos, dtype=object)[unknown]))
         return self._sequences.take(rows)
 
     def _unknown(self, docnos: np.ndarray) -> str:

@@ -59,7 +59,7 @@ def test_by_docno(index, corpus):
 
 
 def test_unknown_docnos_are_named(index):
-    with pytest.raises(KeyError, match=r"2 of the docnos are not in ForwardIndex.*'x7', None.*ForwardIndex\.build"):
+    with pytest.raises(ValueError, match=r"2 of the docnos are not in ForwardIndex.*'x7', None.*ForwardIndex\.build"):
         index.sequences(["d1", "x7", None])
 
 
