@@ -11,7 +11,7 @@ from pt_neural.lucene.analysis import Analysis
 from pt_neural.lucene.collections import index_collection
 from pt_neural.lucene.indexing import LuceneIndexer
 from pt_neural.lucene.reader import Reader, open_reader
-from pt_neural.lucene.retrievers import BM25, QL
+from pt_neural.lucene.retrievers import BM25, CONTENTS, QL
 from pt_neural.lucene.rm3 import RM3
 from pt_neural.lucene.sdm import SDM
 from pt_neural.lucene.text_loader import TextLoader
@@ -65,6 +65,9 @@ class LuceneIndex(pt.Artifact, pt.Indexer):
 
     def __len__(self) -> int:
         return len(self.reader.docnos)
+
+    def __bool__(self) -> bool:
+        return True  # and not a question of its length
 
     def docnos(self) -> np.ndarray:
         """All docnos in Lucene's order, an object array of strings of shape ``(len(index),)``."""
@@ -121,24 +124,78 @@ class LuceneIndex(pt.Artifact, pt.Indexer):
         return self.indexer().index_inputs()
 
     def bm25(self, k1: float = 0.9, b: float = 0.4, **options: Any) -> BM25:
-        """BM25 as Lucene has it."""
+        """BM25 as Lucene has it (Robertson & Zaragoza 2009, without the constant factor k1 + 1).
+
+        Args:
+            k1: How slowly further occurrences of a term stop to count, at least 0.
+            b: How much the length of a document counts, between 0 and 1.
+            **options: ``num_results`` (default 1000); ``field`` (``"contents"``, which holds all text, or one of
+                the separate fields); ``verbose`` (False) for a progress bar.
+
+        Returns:
+            A transformer that retrieves, or scores rows with a docno; see :meth:`Retriever.transform`.
+
+        Example:
+            >>> candidates = index.bm25(num_results=100)(topics)
+            >>> index.bm25(field="title")(candidates)
+        """
         return BM25(self, k1=k1, b=b, **options)
 
     def ql(self, mu: float = 1000, **options: Any) -> QL:
-        """Query likelihood as Lucene has it."""
+        """Query likelihood with Dirichlet smoothing (Zhai & Lafferty 2004), as Lucene and Anserini have it.
+
+        Not quite the textbook's: terms that a document lacks add nothing, what a term adds is never negative, and
+        lengths are kept in one byte.
+
+        Args:
+            mu: Weight of the collection against the document, above 0.
+            **options: As in :meth:`bm25`.
+        """
         return QL(self, mu=mu, **options)
 
-    def sdm(self, base: str = "ql", weights: tuple[float, float, float] = (0.85, 0.10, 0.05), **options: Any) -> SDM:
-        """The sequential dependence model of Metzler & Croft (SIGIR 2005)."""
-        return SDM(self, base=base, weights=weights, **options)
+    def sdm(
+        self,
+        base: str = "ql",
+        weights: tuple[float, float, float] = (0.85, 0.10, 0.05),
+        window: int = 8,
+        **options: Any,
+    ) -> SDM:
+        """The sequential dependence model of Metzler & Croft (2005); :class:`SDM` says how windows are scored.
 
-    def rm3(self, base: str = "bm25", fb_docs: int = 10, fb_terms: int = 10, **options: Any) -> RM3:
-        """Pseudo-relevance feedback."""
-        return RM3(self, base=base, fb_docs=fb_docs, fb_terms=fb_terms, **options)
+        Args:
+            base: ``"ql"`` or ``"bm25"``.
+            weights: Of terms, of ordered and of unordered windows.
+            window: Positions that an unordered window spans, at least 2.
+            **options: ``mu`` (1000), or ``k1`` (0.9) and ``b`` (0.4), of the base; otherwise as in :meth:`bm25`.
+        """
+        return SDM(self, base=base, weights=weights, window=window, **options)
+
+    def rm3(
+        self,
+        base: str = "bm25",
+        fb_docs: int = 10,
+        fb_terms: int = 10,
+        original_weight: float = 0.5,
+        **options: Any,
+    ) -> RM3:
+        """Relevance feedback RM3 (Abdul-Jaleel et al. 2004) by Anserini's own implementation.
+
+        Args:
+            base: ``"bm25"`` or ``"ql"``, for both retrievals.
+            fb_docs: Number of documents of the first retrieval that the relevance model is made of.
+            fb_terms: Number of its terms that are kept.
+            original_weight: Weight of the query itself in the longer query, between 0 and 1.
+            **options: ``mu`` (1000), or ``k1`` (0.9) and ``b`` (0.4), of the base; otherwise as in :meth:`bm25`.
+        """
+        return RM3(self, base=base, fb_docs=fb_docs, fb_terms=fb_terms, original_weight=original_weight, **options)
 
     def text_loader(self, fields: Sequence[str] = ("title", "text"), *, verbose: bool = False) -> TextLoader:
-        """A transformer that adds text fields to rows with a docno."""
+        """A transformer that adds text fields to rows with a docno; see :class:`TextLoader`."""
         return TextLoader(self, fields, verbose=verbose)
+
+    def document_frequencies(self, terms: Sequence[str], field: str = CONTENTS) -> np.ndarray:
+        """In how many documents each term occurs, int64; terms as :attr:`analysis` makes them."""
+        return self.reader.document_frequencies(terms, field)
 
     def __repr__(self) -> str:
         return f"LuceneIndex({str(self.path)!r})"

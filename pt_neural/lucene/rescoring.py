@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pyterrier as pt
 
 from pt_neural.lucene.batch import pack_hits, read_hits
 from pt_neural.lucene.handles import (
@@ -27,6 +26,7 @@ from pt_neural.lucene.handles import (
     then,
 )
 from pt_neural.lucene.jvm import in_java, java_class
+from pt_neural.lucene.progress import in_chunks
 from pt_neural.lucene.queries import QueryBuilder
 from pt_neural.lucene.reader import Reader
 from pt_neural.lucene.search import CHUNK
@@ -69,12 +69,11 @@ def rescore(
     pairs, pair_of_row = np.unique(groups * total + documents, return_inverse=True)
     ends = np.searchsorted(pairs, np.arange(len(queries) + 1) * total)
     scores = np.zeros(len(pairs))
-    starts = range(0, len(queries), CHUNK)
-    for start in pt.tqdm(starts, desc=progress, unit=f"x{CHUNK} queries") if progress else starts:
-        bounds = ends[start : start + CHUNK + 1]
-        wanted = [pairs[a:b] % total for a, b in itertools.pairwise(bounds)]
-        found = _score_chunk(reader, builder, similarity, queries[start : start + CHUNK], wanted)
-        for first, numbers, hits in zip(bounds, wanted, found, strict=False):
+    for chunk in in_chunks(len(queries), CHUNK, label=progress, unit="queries"):
+        firsts = ends[chunk.start : chunk.stop + 1]
+        wanted = [pairs[first:end] % total for first, end in itertools.pairwise(firsts)]
+        found = _score_chunk(reader, builder, similarity, queries[chunk], wanted)
+        for first, numbers, hits in zip(firsts, wanted, found, strict=False):
             scores[first + np.searchsorted(numbers, hits["document"])] = hits["score"]
     return scores[pair_of_row]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -13,7 +13,7 @@ from pt_neural.lucene.docnos import look_up
 from pt_neural.lucene.frames import group_queries, retrieved_frame, scored_frame
 from pt_neural.lucene.queries import QueryBuilder, TextQueries, WeightedQueries
 from pt_neural.lucene.rescoring import rescore
-from pt_neural.lucene.search import CHUNK, search
+from pt_neural.lucene.search import search
 from pt_neural.lucene.similarities import BM25Similarity, QLSimilarity, Similarity
 
 if TYPE_CHECKING:
@@ -43,11 +43,11 @@ class Retriever(pt.Transformer):
         self.num_results = num_results
         self.verbose = verbose
         self._cut: int | None = None
-        self.similarity()
+        self.similarity()  # refuses impossible parameters
 
+    @abstractmethod
     def similarity(self) -> Similarity:
-        """How the terms are scored; made on each use, as grid search sets attributes."""
-        raise TypeError(f"{type(self).__name__} must say how it scores terms")
+        """How terms are scored; made on each use, as grid search sets attributes."""
 
     def builder(self, *, weighted: bool) -> QueryBuilder:
         """How queries become Lucene queries."""
@@ -85,19 +85,19 @@ class Retriever(pt.Transformer):
             return retrieved_frame(inp, [], pd.array([], dtype="str"))
         builder, queries = self._prepare(inp)
         reader = self.index.reader
-        chunks = search(reader, builder, self.similarity(), queries, self.num_results)
-        if self.verbose:
-            total = math.ceil(len(queries) / CHUNK)
-            chunks = pt.tqdm(chunks, total=total, desc=repr(self), unit=f"x{CHUNK} queries")
-        return retrieved_frame(inp, list(chunks), reader.docno_array)
+        found = search(reader, builder, self.similarity(), queries, self.num_results, progress=self._label())
+        return retrieved_frame(inp, list(found), reader.docno_array)
 
     def _score(self, inp: pd.DataFrame) -> np.ndarray:
         groups, firsts = group_queries(inp)
         builder, queries = self._prepare(inp.iloc[firsts])
         reader = self.index.reader
         documents = look_up(inp["docno"], reader.numbers, reader.path)
-        progress = repr(self) if self.verbose else None
-        return rescore(reader, builder, self.similarity(), queries, groups, documents, progress=progress)
+        similarity = self.similarity()
+        return rescore(reader, builder, similarity, queries, groups, documents, progress=self._label())
+
+    def _label(self) -> str | None:
+        return repr(self) if self.verbose else None
 
     def _prepare(self, inp: pd.DataFrame) -> tuple[QueryBuilder, list[Any]]:
         self.index.require_field(self.field)

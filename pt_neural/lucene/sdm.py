@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pt_neural.lucene.jvm import java_class
+from pt_neural.lucene.reader import Reader
 from pt_neural.lucene.retrievers import CONTENTS, Retriever
 from pt_neural.lucene.similarities import BM25Similarity, QLSimilarity, Similarity
 from pt_neural.lucene.windows import Window, window_query
@@ -30,17 +31,18 @@ class SDMQueries:
 
     def build(self, queries: Sequence[str]) -> Any:
         """Lucene queries of texts."""
-        built = [self._query(self.index.analysis.terms(text)) for text in queries]
+        analysis, reader = self.index.analysis, self.index.reader
+        built = [self._query(reader, analysis.terms(text)) for text in queries]
         result = java_class("java.util.ArrayList")()
         for query in built:
             result.add(query)
         return result
 
-    def _query(self, terms: list[str]) -> Any:
+    def _query(self, reader: Reader, terms: list[str]) -> Any:
         should = java_class(f"{_SEARCH}.BooleanClause$Occur").SHOULD
         boosted = java_class(f"{_SEARCH}.BoostQuery")
         builder = java_class(f"{_SEARCH}.BooleanQuery$Builder")()
-        for query, weight in [*self._terms(terms), *self._windows(terms)]:
+        for query, weight in [*self._terms(terms), *self._windows(reader, terms)]:
             clause = boosted(query, weight)
             builder.add(clause, should)
         return builder.build()
@@ -50,8 +52,8 @@ class SDMQueries:
         weight = self.weights[0] if len(terms) > 1 else 1.0
         return [(query(term(self.field, text)), weight * count) for text, count in Counter(terms).items()]
 
-    def _windows(self, terms: list[str]) -> list[tuple[Any, float]]:
-        reader = self.index.reader
+    def _windows(self, reader: Reader, terms: list[str]) -> list[tuple[Any, float]]:
+        """One ordered and one unordered window for each two neighbours in the query."""
         _, ordered, unordered = self.weights
         result = []
         for (first, second), count in Counter(itertools.pairwise(terms)).items():
@@ -64,7 +66,21 @@ class SDMQueries:
 
 
 class SDM(Retriever):
-    """Sequential dependence model over query likelihood or BM25; made by :meth:`LuceneIndex.sdm`."""
+    """Sequential dependence model over query likelihood or BM25; made by :meth:`LuceneIndex.sdm`.
+
+    Metzler & Croft, SIGIR 2005: the score is ``w[0]`` times that of the terms, plus ``w[1]``
+    times that of each two neighbouring terms of the query found next to each other in this order, plus ``w[2]``
+    times that of the same two found within ``window`` positions in any order. What is particular here:
+
+    * Terms and windows are scored by the same function, query likelihood or BM25 as Lucene has it, and windows by
+      *their own* statistics: in how many documents and how often the window occurs in the collection. (Lucene and
+      Anserini take those of the terms instead.)
+    * Within an unordered window, two terms with g positions between them count 1 / (1 + g), which is how Lucene
+      counts spans. One occurrence makes no pair with itself: ``x x`` needs two.
+    * A query of one term scores as the base does; one without terms finds nothing.
+
+    A window is looked up once for each index and then remembered.
+    """
 
     label = "SDM"
     takes_weights = False

@@ -9,6 +9,7 @@ import numpy as np
 from pt_neural.lucene.batch import pack_hits, read_hits
 from pt_neural.lucene.handles import bind, chain, function, method, number
 from pt_neural.lucene.jvm import in_java
+from pt_neural.lucene.progress import in_chunks
 from pt_neural.lucene.queries import QueryBuilder
 from pt_neural.lucene.reader import Reader
 from pt_neural.lucene.similarities import Similarity
@@ -35,7 +36,13 @@ class Hits(NamedTuple):
 
 
 def search(
-    reader: Reader, builder: QueryBuilder, similarity: Similarity, queries: Sequence[Any], num_results: int
+    reader: Reader,
+    builder: QueryBuilder,
+    similarity: Similarity,
+    queries: Sequence[Any],
+    num_results: int,
+    *,
+    progress: str | None = None,
 ) -> Iterator[Hits]:
     """Search chunk by chunk.
 
@@ -48,13 +55,14 @@ def search(
         similarity: The scoring function.
         queries: What the builder takes.
         num_results: Greatest number of hits a query.
+        progress: Label of a progress bar; none by default.
 
     Yields:
         The hits of each chunk of up to 200 queries.
     """
-    for start in range(0, len(queries), CHUNK):
-        hits = _search_chunk(reader, builder, similarity, queries[start : start + CHUNK], num_results)
-        yield hits._replace(queries=hits.queries + start)
+    for chunk in in_chunks(len(queries), CHUNK, label=progress, unit="queries"):
+        hits = _search_chunk(reader, builder, similarity, queries[chunk], num_results)
+        yield hits._replace(queries=hits.queries + chunk.start)
 
 
 @in_java

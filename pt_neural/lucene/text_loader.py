@@ -12,6 +12,7 @@ import pyterrier as pt
 
 from pt_neural.lucene.docnos import look_up
 from pt_neural.lucene.jvm import in_java
+from pt_neural.lucene.progress import in_chunks
 from pt_neural.lucene.text_store import TextStore, open_text_store
 
 if TYPE_CHECKING:
@@ -60,9 +61,8 @@ class TextLoader(pt.Transformer):
 
     def _read(self, source: TextStore | StoredFields, places: np.ndarray) -> dict[str, np.ndarray]:
         texts = {field: np.empty(len(places), dtype=object) for field in self.fields}
-        starts = range(0, len(places), BLOCK)
-        for start in pt.tqdm(starts, desc=repr(self), unit=f"x{BLOCK} documents") if self.verbose else starts:
-            block = slice(start, start + BLOCK)
+        label = repr(self) if self.verbose else None
+        for block in in_chunks(len(places), BLOCK, label=label, unit="documents"):
             for field, column in texts.items():
                 column[block] = source.read(field, places[block])
         return texts

@@ -16,7 +16,7 @@ def test_an_index_knows_its_documents_and_fields(index, corpus):
     assert index.fields() == ["contents", "title"]
     assert index.built()
     assert repr(index) == f"LuceneIndex({str(index.path)!r})"
-    assert index.reader.document_frequencies(["univers", "giraff", "zebra"], "contents").tolist() == [2, 2, 0]
+    assert index.document_frequencies(["univers", "giraff", "zebra"]).tolist() == [2, 2, 0]
 
 
 def test_pyterrier_loads_it_as_an_artifact(index):
@@ -24,6 +24,20 @@ def test_pyterrier_loads_it_as_an_artifact(index):
     assert isinstance(loaded, LuceneIndex)
     assert loaded == LuceneIndex(index.path)
     assert hash(loaded) == hash(index)
+
+
+def test_anserini_searches_what_we_build(index):
+    from pt_neural.lucene.jvm import in_java, java_class
+
+    @in_java
+    def search():
+        searcher = java_class("io.anserini.search.SimpleSearcher")(str(index.path))
+        return [(hit.docid, hit.score) for hit in searcher.search("giraffe neck", 10)]
+
+    ours = index.bm25().search("giraffe neck")
+    found = search()
+    assert [docno for docno, _ in found] == ours["docno"].tolist()
+    assert np.allclose([score for _, score in found], ours["score"], atol=1e-4)
 
 
 def test_a_pipeline_ends_in_an_index(tmp_path, corpus):

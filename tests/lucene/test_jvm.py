@@ -70,6 +70,13 @@ def test_the_heap_is_chosen_before_java_starts():
     assert "Java runs already" in done.stderr
 
 
+def test_hidden_classes_are_known_by_their_interface(index):
+    len(index)  # starts Java
+    name = "java.util.function.Function"
+    with jvm.hidden_classes_as(name):
+        assert jvm._jnius.reflect.autoclass("jdk.MHProxy1.Function.0x0f1be400") is jvm.java_class(name)
+
+
 def test_nothing_starts_java_before_it_is_needed(search):
     done = run("import sys\nLuceneIndex('x').bm25()\nprint('jnius' in sys.modules, 'torch' in sys.modules)\n" + search)
     assert done.stdout.splitlines() == ["False False", "found ['d4']"], done.stderr
