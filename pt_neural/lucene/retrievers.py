@@ -121,9 +121,10 @@ class Retriever(pt.Transformer):
         return {"label": self.label, "help_url": None}
 
     def __repr__(self) -> str:
-        values = "".join(f", {name}={getattr(self, name)!r}" for name in self.parameters)
-        field = "" if self.field == CONTENTS else f", field={self.field!r}"
-        return f"{self.label}({self.index.name!r}{values}{field}, num_results={self.num_results})"
+        shown = {name: getattr(self, name) for name in self.parameters}
+        usual = {"field": CONTENTS, "num_results": 1000}
+        shown |= {name: getattr(self, name) for name in usual if getattr(self, name) != usual[name]}
+        return f"{self.label}({self.index.name!r}{''.join(f', {name}={value!r}' for name, value in shown.items())})"
 
     def _identity(self) -> tuple[Any, ...]:
         values = tuple(getattr(self, name) for name in self.parameters)
