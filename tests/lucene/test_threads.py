@@ -24,7 +24,7 @@ def test_spawned_workers_search(index, topics):
 
 def test_java_beside_threads_of_scipy(index, topics):
     """A crash was once seen in a process that used Java and much of SciPy; it has not been repeated."""
-    matrix = np.random.default_rng(7).normal(size=(200, 200))
+    matrix = np.random.default_rng(7).normal(size=(120, 120))
     expected = index.bm25()(topics)
 
     def work(i):
@@ -33,6 +33,6 @@ def test_java_beside_threads_of_scipy(index, topics):
         return index.bm25()(topics)
 
     with ThreadPoolExecutor(4) as pool:
-        results = list(pool.map(work, range(120)))
+        results = list(pool.map(work, range(80)))
     assert all(frame.equals(expected) for frame in results[::2])
     assert np.allclose(results[1::2], results[1])
