@@ -10,9 +10,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pyterrier as pt
+from cycler import cycler
 from ir_measures import Measure
 from pyterrier_dr import FlexIndex
 
@@ -220,3 +222,13 @@ def tuned(
         return mixture, curve
     curve = pn.tune_alpha(mixture, collection.test.topics, collection.test.qrels, measure, folds=5, seed=seed)
     return pt.Transformer.from_df(curve.run), curve
+
+
+def alpha_picture(curves: dict[str, AlphaCurve], title: str) -> plt.Figure:
+    """How mixtures depend on alpha, one curve each."""
+    figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
+    axes.set_prop_cycle(cycler(color=["#0072B2", "#E69F00", "#009E73", "#CC79A7"]) * cycler(linestyle=["-", "--"]))
+    for name, curve in curves.items():
+        curve.plot(axes, label=name, interval=False)
+    axes.set_title(title)
+    return figure

@@ -5,10 +5,6 @@ Table 3: telescoped, the first stage's top k documents are re-ranked. Table 4: e
 
 from functools import partial
 
-import matplotlib
-
-matplotlib.use("agg")
-
 import pyterrier as pt
 from ir_measures import nDCG
 

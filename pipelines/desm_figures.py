@@ -9,7 +9,7 @@ import pyterrier as pt
 from sklearn.decomposition import PCA
 
 import pt_neural as pn
-from pipelines.common import Collection
+from pipelines.common import Collection, alpha_picture
 from pt_neural.experiment import AlphaCurve
 
 RELEVANT, RETRIEVED, RANDOM = "relevant", "retrieved, not relevant", "random"
@@ -46,7 +46,9 @@ def draw(
         "figure1": projections(pairs, models),
         "figure4": distributions(scores.assign(**mixtures)),
         "figure5": bivariate(scores, list(models)),
-        "alpha": alpha_curves({name: curves[name] for name in models}),
+        "alpha": alpha_picture(
+            {f"BM25 + {name}": curves[name] for name in models}, "Mixtures with BM25, every document a candidate"
+        ),
     }
     for name, figure in figures.items():
         figure.savefig(out / f"{name}.png", dpi=150)
@@ -140,12 +142,3 @@ def relative_to_query(pairs: pd.DataFrame, model: pn.DESM) -> np.ndarray:
     queries /= np.maximum(np.linalg.norm(queries, axis=1, keepdims=True), 1e-9)
     documents = model.vectors.vec_loader().transform(pairs)["doc_vec"]
     return np.stack(documents.to_list()) - queries[rows]
-
-
-def alpha_curves(curves: dict[str, AlphaCurve]) -> plt.Figure:
-    """How the mixtures depend on alpha, over the queries it was chosen on."""
-    figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
-    for name, curve in curves.items():
-        curve.plot(axes, label=name, interval=False)
-    axes.set_title("Mixtures with BM25, every document a candidate")
-    return figure

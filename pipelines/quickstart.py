@@ -1,18 +1,11 @@
 """The main job on one page: Lucene retrieves, word embeddings re-rank, a linear mixture joins the two."""
 
 import time
-from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("agg")
-
-import matplotlib.pyplot as plt
 from ir_measures import RR, R, nDCG
 
 import pt_neural as pn
-from pipelines.common import Workspace, compare, load, parser, tuned
-from pt_neural.experiment import AlphaCurve
+from pipelines.common import Workspace, alpha_picture, compare, load, parser, tuned
 
 MEASURES = [nDCG @ 10, RR, R @ 100]
 
@@ -52,17 +45,8 @@ def main() -> None:
         f"{collection.name}, {len(collection.test.topics):,} test queries; * differs from BM25 with p < 0.05",
     )
     workspace.save_settings({**vars(arguments), "alpha": {name: curve.alpha for name, curve in curves.items()}})
-    plot_curves(curves, workspace.results / "alpha.png")
+    alpha_picture(curves, "Mixtures of DESM with BM25").savefig(workspace.results / "alpha.png", dpi=150)
     print(f"\nTable, runs and alpha curves are in {workspace.results} ({time.perf_counter() - started:.0f} seconds).")
-
-
-def plot_curves(curves: dict[str, AlphaCurve], path: Path) -> None:
-    """Draw the alpha curves into one picture."""
-    figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
-    for name, curve in curves.items():
-        curve.plot(axes, label=name, interval=False)
-    axes.set_title("Mixtures of DESM with BM25")
-    figure.savefig(path, dpi=150)
 
 
 if __name__ == "__main__":

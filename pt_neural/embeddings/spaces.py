@@ -112,9 +112,11 @@ class EmbeddingSpaces(pt.Artifact):
         """Train word2vec with negative sampling (section 2.1, equations 2 and 3) on documents or on queries.
 
         The texts are read once and kept on disk as term ids while training. With ``workers=1`` a seed gives the same
-        vectors every time; more workers update the matrices without locks and are not repeatable. The paper gives
-        few settings. Window, epochs and subsampling (5, 5 and 1e-3 in the word2vec program) were chosen on the dev queries of
-        ``neural:pydocs``, a collection of 2.6 million words; many times more text needs fewer epochs.
+        vectors every time; more workers update the matrices without locks and are not repeatable.
+
+        The paper gives few settings. Window, epochs and subsampling (5, 5 and 1e-3 in the word2vec program) were
+        chosen on the dev queries of ``neural:pydocs``, a collection of 2.6 million words, by
+        ``pipelines/embedding_settings.py``. Many times more text needs fewer epochs.
 
         Args:
             texts: A corpus iterator, a frame of topics (column ``query``, else ``fields``), or an iterable of

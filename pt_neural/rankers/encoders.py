@@ -57,6 +57,7 @@ class DocEncoder(_Face):
         return self.model.batch_size
 
     def fuse_rank_cutoff(self, k: int) -> pt.Transformer:
+        """Encode only the documents that a later cut-off keeps."""
         return pt.RankCutoff(k) >> self
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
