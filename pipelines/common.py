@@ -1,6 +1,7 @@
 """What the pipelines share: splits, artifacts that are built once, tables on disk."""
 
 import argparse
+import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable
@@ -160,11 +161,9 @@ class Workspace:
 
 
 def _fingerprint(collection: Collection) -> str:
-    """Changes when the embedded collection does, which is made from installed packages."""
-    packages = getattr(collection.dataset, "packages", None)
-    if packages is None:
-        return "1"
-    return f"{pd.util.hash_pandas_object(packages(), index=False).sum():016x}"[:8]
+    """Changes with our version, and with the packages that the embedded collection is made from."""
+    packages = getattr(collection.dataset, "packages", pd.DataFrame)()
+    return hashlib.sha256(f"{pn.__version__} {packages.to_csv()}".encode()).hexdigest()[:8]
 
 
 def markdown(table: pd.DataFrame) -> str:

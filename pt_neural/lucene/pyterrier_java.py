@@ -7,7 +7,15 @@ from typing import Any
 import pyterrier as pt
 
 from pt_neural.lucene import foreign_jvm
-from pt_neural.lucene.jvm import VECTOR_OPTION, anserini_jar, java_home, java_options, java_version, lacks_vectors
+from pt_neural.lucene.jvm import (
+    VECTOR_OPTION,
+    JavaError,
+    anserini_jar,
+    java_home,
+    java_options,
+    java_version,
+    lacks_vectors,
+)
 
 
 class LuceneJavaInit(pt.java.JavaInitializer):
@@ -29,7 +37,10 @@ class LuceneJavaInit(pt.java.JavaInitializer):
         if self._running:
             jnius_config.check_vm_running = lambda: None  # it refuses options and jars once Java runs
             return
-        home = java_home()
+        try:
+            home = java_home()
+        except JavaError:
+            return  # too old for Lucene, but perhaps not for PyTerrier; whoever needs Lucene is told then
         os.environ["JAVA_HOME"] = str(home)
         jnius_config.add_classpath(str(anserini_jar()))
         jnius_config.add_options(*java_options(java_version(home), None))

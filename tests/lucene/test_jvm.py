@@ -155,3 +155,16 @@ except KeyboardInterrupt:
     path = search.split("'")[3]
     done = run(search + code.replace("PATH", repr(path)) + search)
     assert done.stdout.splitlines() == ["found ['d4']", "interrupted", "found ['d4']"], done.stderr
+
+
+def test_pyterriers_start_is_left_alone_where_java_is_too_old(monkeypatch, tmp_path):
+    import jnius_config
+
+    from pt_neural.lucene.pyterrier_java import LuceneJavaInit
+
+    home = release(tmp_path / "old", 'JAVA_VERSION="17.0.15"')
+    monkeypatch.setenv("JAVA_HOME", home)
+    monkeypatch.setattr(jnius_config, "vm_running", False)
+    monkeypatch.setattr(jnius_config, "add_classpath", lambda *jars: pytest.fail("Anserini's jar needs a newer Java"))
+    LuceneJavaInit().pre_init(jnius_config)
+    assert os.environ["JAVA_HOME"] == home
