@@ -198,6 +198,7 @@ def compare(
         correction="holm",
         save_dir=str(runs),
         save_mode="overwrite",
+        plan="tree",
     )
     table = pd.DataFrame({"system": result["name"]})
     for measure in map(str, measures):

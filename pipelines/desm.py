@@ -37,7 +37,7 @@ def main() -> None:
             mixture = pn.Mixture(retrievers[name], bm25)
             mixtures[f"BM25 + {name}"], curves[name] = tuned(mixture, collection, nDCG @ 10, arguments.seed)
     telescoped = {"BM25": candidates, **{name: candidates >> ranker for name, ranker in rerankers.items()}}
-    everything = {"BM25": bm25, **retrievers, **mixtures}
+    everything = {name: system % 100 for name, system in ({"BM25": bm25} | retrievers | mixtures).items()}
 
     run = partial(compare, split=collection.test, measures=MEASURES, baseline="BM25")
     note = f"{collection.name}, {len(collection.test.topics):,} test queries; * differs from BM25 with p < 0.05"

@@ -1,7 +1,44 @@
-"""Scores into frames: the one place that decides on ranks and ties."""
+"""Scores and hits into frames: the one place that decides on ranks and ties."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+
+
+class Hits(NamedTuple):
+    """What a batch of queries found, best first within each query.
+
+    Attributes:
+        queries: int64 array, the place in the batch of each hit's query; ascending.
+        documents: int64 array of document numbers.
+        scores: float64 array.
+        ranks: int64 array, from 0 within each query.
+    """
+
+    queries: np.ndarray
+    documents: np.ndarray
+    scores: np.ndarray
+    ranks: np.ndarray
+
+
+NO_HITS = Hits(*(np.empty(0, dtype=kind) for kind in (np.int64, np.int64, np.float64, np.int64)))
+
+
+def retrieved_frame(
+    queries: pd.DataFrame, chunks: Sequence[Hits], docnos: pd.api.extensions.ExtensionArray
+) -> pd.DataFrame:
+    """One row a hit: the columns of its query, then ``docno``, ``score`` and ``rank``.
+
+    Args:
+        queries: The query frame that was searched.
+        chunks: Its hits, chunk by chunk, queries numbered by row.
+        docnos: The docno of each document.
+    """
+    rows, documents, scores, ranks = (np.concatenate(parts) for parts in zip(NO_HITS, *chunks, strict=True))
+    frame = queries.drop(columns=["score", "rank"], errors="ignore").take(rows).reset_index(drop=True)
+    return frame.assign(docno=docnos.take(documents), score=scores, rank=ranks)
 
 
 def with_scores(frame: pd.DataFrame, scores: np.ndarray) -> pd.DataFrame:

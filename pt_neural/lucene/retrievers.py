@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
+from pt_neural._frames import retrieved_frame
 from pt_neural.lucene.docnos import look_up
-from pt_neural.lucene.frames import group_queries, retrieved_frame, scored_frame
+from pt_neural.lucene.frames import group_queries, scored_frame
 from pt_neural.lucene.queries import QueryBuilder, TextQueries, WeightedQueries
 from pt_neural.lucene.rescoring import rescore
 from pt_neural.lucene.search import search

@@ -2,10 +2,11 @@
 
 import functools
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from pt_neural._frames import Hits
 from pt_neural.lucene.batch import pack_hits, read_hits
 from pt_neural.lucene.handles import bind, chain, function, method, number
 from pt_neural.lucene.jvm import in_java
@@ -17,22 +18,6 @@ from pt_neural.lucene.similarities import Similarity
 CHUNK = 200  # queries a Java call: Ctrl-C waits for one chunk at most
 
 _SEARCHER = "org.apache.lucene.search.IndexSearcher"
-
-
-class Hits(NamedTuple):
-    """What a batch of queries found, best first within each query.
-
-    Attributes:
-        queries: int64 array, the place in the batch of each hit's query; ascending.
-        documents: int64 array of Lucene's document numbers.
-        scores: float64 array, Lucene's full float scores.
-        ranks: int64 array, from 0 within each query.
-    """
-
-    queries: np.ndarray
-    documents: np.ndarray
-    scores: np.ndarray
-    ranks: np.ndarray
 
 
 def search(

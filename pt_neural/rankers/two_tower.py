@@ -12,6 +12,7 @@ import pyterrier as pt
 from pt_neural._frames import with_scores
 from pt_neural.rankers.columns import accept_scoring, accept_text
 from pt_neural.rankers.encoders import DocEncoder, QueryEncoder, TextScorer
+from pt_neural.rankers.retriever import VectorRetriever
 from pt_neural.rankers.vectors import VectorTable, corpus_vectors, forward_index_vectors, write_vectors
 from pt_neural.text import TEXT_FIELDS, ForwardIndex, PackedSequences, Vocabulary, frame_texts
 
@@ -170,17 +171,18 @@ class TwoTower(pt.Transformer):
         progress = pt.tqdm(records, desc=f"{self!r} vectors", unit="doc", total=total, disable=not verbose)
         return write_vectors(path, progress, overwrite=overwrite)
 
-    def retriever(self, vectors: "FlexIndex", *, num_results: int = 1000) -> pt.Transformer:
+    def retriever(self, vectors: "FlexIndex", *, num_results: int = 1000, verbose: bool = False) -> VectorRetriever:
         """Retrieve from the whole collection, exactly: every document is scored.
 
         Args:
             vectors: Index made by :meth:`index`.
             num_results: Documents a query.
+            verbose: Show a progress bar.
 
         Returns:
-            Transformer from ``qid, query`` to ``qid, query, docno, docid, score, rank``.
+            Transformer from ``qid, query`` to ``qid, query, docno, score, rank``.
         """
-        return self.query_encoder() >> vectors.np_retriever(num_results=num_results, drop_query_vec=True)
+        return VectorRetriever(self, vectors, num_results=num_results, verbose=verbose)
 
 
 def row_products(

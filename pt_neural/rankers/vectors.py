@@ -2,10 +2,12 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from pt_neural._artifacts import atomic_directory
 from pt_neural.text import ForwardIndex, join_fields
@@ -25,17 +27,30 @@ class VectorTable:
 
     def __init__(self, index: "FlexIndex | str | os.PathLike"):
         self.path = os.fspath(getattr(index, "index_path", index))
-        self._matrix: np.ndarray | None = None
-        self._rows: dict[str, int] = {}
+
+    @cached_property
+    def _content(self) -> tuple[list[str], np.ndarray]:
+        docnos, matrix, _ = open_vectors(self.path).payload()
+        return list(docnos), matrix
 
     @property
     def matrix(self) -> np.ndarray:
         """All vectors, memory-mapped, float32 of shape (documents, dimensions)."""
-        if self._matrix is None:
-            docnos, matrix, _ = open_vectors(self.path).payload()
-            self._rows = {docno: row for row, docno in enumerate(docnos)}
-            self._matrix = matrix
-        return self._matrix
+        return self._content[1]
+
+    @cached_property
+    def docnos(self) -> pd.api.extensions.ExtensionArray:
+        """The docno of each row."""
+        return pd.array(self._content[0], dtype="str")
+
+    @cached_property
+    def order(self) -> np.ndarray:
+        """The place of each row when sorted by docno, int64."""
+        return np.argsort(np.argsort(np.array(self._content[0], dtype=object), kind="stable"))
+
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        return {docno: row for row, docno in enumerate(self._content[0])}
 
     def rows(self, docnos: Sequence[str]) -> np.ndarray:
         """Row numbers of documents, int64 of shape ``(len(docnos),)``.
@@ -43,7 +58,6 @@ class VectorTable:
         Raises:
             ValueError: If a document has no vector.
         """
-        self.matrix  # noqa: B018  (opens the index)
         rows = np.fromiter(map(self._rows.get, docnos, repeat(-1)), np.int64, len(docnos))
         if (rows < 0).any():
             unknown = sorted({str(docnos[i]) for i in np.flatnonzero(rows < 0)[:1000]})
@@ -53,8 +67,8 @@ class VectorTable:
             )
         return rows
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"path": self.path, "_matrix": None, "_rows": {}}
+    def __reduce__(self) -> tuple:
+        return VectorTable, (self.path,)
 
 
 def open_vectors(path: str | os.PathLike) -> "FlexIndex":

@@ -56,7 +56,7 @@ def test_each_side_runs_once(setting):
 
 
 def test_ties_go_to_the_smaller_alpha(setting):
-    topics, candidates, qrels, _ = setting
+    _, candidates, qrels, _ = setting
     same = pt.apply.generic(lambda frame: frame)
     assert pn.tune_alpha(pn.Mixture(same), candidates, qrels).alpha == 0.0
 
@@ -100,7 +100,7 @@ def test_plot_draws_the_curve(setting):
 
 
 def test_clear_errors(setting):
-    topics, candidates, qrels, other = setting
+    _, candidates, qrels, other = setting
     with pytest.raises(ValueError, match="ends with one"):
         pn.tune_alpha(pn.Mixture(other) >> pt.RankCutoff(3), candidates, qrels)
     with pytest.raises(ValueError, match="no query has a judgement"):

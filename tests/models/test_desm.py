@@ -107,10 +107,43 @@ def test_whole_collection_retrieval_is_brute_force(spaces, topics, candidates, t
     desm = pn.DESM(spaces)
     vectors = desm.index(tmp_path / "vectors", corpus, verbose=False)
     found = desm.retriever(vectors, num_results=4).transform(topics)
-    best = desm.transform(candidates).sort_values(["qid", "rank"]).groupby("qid").head(4)
+    known = candidates[candidates["qid"] != "q3"]  # no word of the third query has a vector
+    best = desm.transform(known).sort_values(["qid", "rank"]).groupby("qid").head(4)
     merged = found.merge(best, on=["qid", "docno"], suffixes=("", "_brute"))
-    assert len(merged) == len(found) == 12
+    assert len(merged) == len(found) == 8
     np.testing.assert_allclose(merged["score"], merged["score_brute"], atol=1e-6)
+
+
+def test_retrieved_ties_go_by_docno_also_at_the_cut(spaces, tmp_path):
+    twins = [{"docno": name, "text": "river city"} for name in ("d9", "d1", "d5", "d3")]
+    vectors = pn.DESM(spaces).index(tmp_path / "vectors", twins, verbose=False)
+    assert pn.DESM(spaces).retriever(vectors, num_results=3).search("city")["docno"].tolist() == ["d1", "d3", "d5"]
+
+
+def test_a_query_without_known_words_finds_nothing(spaces, tmp_path, corpus):
+    vectors = pn.DESM(spaces).index(tmp_path / "vectors", corpus, verbose=False)
+    topics = pd.DataFrame({"qid": ["1", "2", "3"], "query": ["zzz", "city", None]})
+    found = pn.DESM(spaces).retriever(vectors).transform(topics)
+    assert found["qid"].unique().tolist() == ["2"]
+    assert found["query"].unique().tolist() == ["city"]
+
+
+def test_retrieval_in_blocks_is_the_same(spaces, topics, tmp_path, corpus, monkeypatch):
+    retriever = pn.DESM(spaces).retriever(pn.DESM(spaces).index(tmp_path / "vectors", corpus, verbose=False))
+    whole = retriever.transform(topics)
+    monkeypatch.setattr("pt_neural.rankers.retriever.SCORES_PER_BLOCK", 1)
+    pd.testing.assert_frame_equal(retriever.transform(topics), whole)
+
+
+def test_retrievers_fuse_cutoffs_and_compare(spaces, tmp_path, corpus):
+    desm = pn.DESM(spaces)
+    vectors = desm.index(tmp_path / "vectors", corpus, verbose=False)
+    fused = (desm.retriever(vectors) % 2).compile()
+    assert fused == desm.retriever(vectors, num_results=2)
+    assert hash(fused) == hash(desm.retriever(vectors, num_results=2))
+    assert pt.inspect.transformer_outputs(fused, ["qid", "query"]) == ["qid", "query", "docno", "score", "rank"]
+    with pytest.raises(ValueError, match="num_results"):
+        desm.retriever(vectors, num_results=0)
 
 
 def test_encoders_add_pyterrier_drs_columns(spaces, topics, corpus):

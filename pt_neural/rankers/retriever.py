@@ -1,0 +1,108 @@
+"""Exact retrieval from kept document vectors: every document is scored."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+
+from pt_neural._frames import Hits, retrieved_frame
+from pt_neural.rankers.vectors import VectorTable
+
+if TYPE_CHECKING:
+    from pyterrier_dr import FlexIndex
+
+    from pt_neural.rankers.two_tower import TwoTower
+
+SCORES_PER_BLOCK = 2**24  # 64 MiB of float32
+
+
+class VectorRetriever(pt.Transformer):
+    """Retrieves the documents with the largest dot products, from all documents of a vector index.
+
+    Equal scores are in ascending order of docno, also at the cut-off. A query whose vector is zero, as one without any
+    word that the model knows, finds nothing.
+
+    Args:
+        model: Encodes the queries.
+        vectors: Index of document vectors that the model made.
+        num_results: Documents a query.
+        verbose: Show a progress bar over blocks of queries.
+
+    Raises:
+        ValueError: If ``num_results`` is below 1.
+    """
+
+    schematic = {"label": "VectorRetriever", "help_url": None}
+
+    def __init__(self, model: "TwoTower", vectors: "FlexIndex", *, num_results: int = 1000, verbose: bool = False):
+        if num_results < 1:
+            raise ValueError(f"num_results must be at least 1, not {num_results}")
+        self.model = model
+        self.vectors = vectors
+        self.num_results = num_results
+        self.verbose = verbose
+        self._table = VectorTable(vectors)
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Retrieve for the queries of ``inp``.
+
+        Returns:
+            The columns of the queries with ``docno, score, rank``, by query and rank.
+        """
+        pt.validate.query_frame(inp, ["query"], context=self)
+        if inp.empty:
+            return retrieved_frame(inp, [], pd.array([], dtype="str"))
+        queries = self.model.encode_queries(inp["query"].fillna("").tolist())
+        return retrieved_frame(inp, list(self._search(queries)), self._table.docnos)
+
+    def _search(self, queries: np.ndarray) -> Iterator[Hits]:
+        documents = self._table.matrix
+        size = max(1, SCORES_PER_BLOCK // len(documents))
+        starts = range(0, len(queries), size)
+        for start in pt.tqdm(starts, desc=repr(self), unit="block", disable=not self.verbose):
+            block = queries[start : start + size]
+            hits = best(block @ documents.T, self._table.order, self.num_results)
+            found = block.any(axis=1)[hits.queries]
+            yield Hits(*(part[found] for part in hits._replace(queries=hits.queries + start)))
+
+    def fuse_rank_cutoff(self, k: int) -> pt.Transformer:
+        """Retrieve no more documents than a later cut-off keeps."""
+        return pt.inspect.transformer_apply_attributes(self, num_results=min(k, self.num_results))
+
+    def subtransformers(self) -> dict:
+        """None: the model is what this transformer is made of, not a stage before it."""
+        return {}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, VectorRetriever) and self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
+
+    def _identity(self) -> tuple:
+        return id(self.model), self._table.path, self.num_results
+
+    def __repr__(self) -> str:
+        return f"{self.model!r}.retriever(num_results={self.num_results})"
+
+
+def best(scores: np.ndarray, order: np.ndarray, num_results: int) -> Hits:
+    """The largest scores of each row; equal ones in the order given.
+
+    Args:
+        scores: Shape (queries, documents).
+        order: The place of each document among equal scores.
+        num_results: Hits a query.
+    """
+    num_results = min(num_results, scores.shape[1])
+    cut = scores.shape[1] - num_results
+    queries, documents = np.nonzero(scores >= np.partition(scores, cut, axis=1)[:, cut, None])
+    kept = scores[queries, documents]
+    sorting = np.lexsort((order[documents], -kept, queries))
+    queries, documents, kept = queries[sorting], documents[sorting], kept[sorting]
+    lengths = np.bincount(queries, minlength=len(scores))
+    ranks = np.arange(len(queries)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    first = ranks < num_results
+    return Hits(queries[first], documents[first], kept[first].astype(np.float64), ranks[first])
