@@ -4,6 +4,7 @@ import argparse
 import hashlib
 import json
 import re
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -188,6 +189,8 @@ def compare(
     """
     runs.mkdir(parents=True, exist_ok=True)
     names = list(systems)
+    # PyTerrier advises its plan "tree", which cannot save runs.
+    warnings.filterwarnings("ignore", message="There are shared pipeline components")
     result = pt.Experiment(
         list(systems.values()),
         split.topics,
@@ -198,7 +201,6 @@ def compare(
         correction="holm",
         save_dir=str(runs),
         save_mode="overwrite",
-        plan="tree",
     )
     table = pd.DataFrame({"system": result["name"]})
     for measure in map(str, measures):

@@ -61,10 +61,9 @@ def tuned_bm25(index: pn.LuceneIndex, collection: Collection, seed: int, queries
     """BM25 with k1 and b swept on training queries, as in section 3.3; the defaults where there are none."""
     bm25 = index.bm25(num_results=10)
     if collection.train is not None:
-        topics = collection.train.topics
-        topics = topics.sample(min(queries, len(topics)), random_state=seed)
+        sample = collection.train.sample(queries, seed)
         grid = {bm25: {"k1": [0.5, 0.9, 1.3, 1.7, 2.1], "b": [0.3, 0.4, 0.5, 0.65, 0.8, 0.95]}}
-        pt.GridSearch(bm25, grid, topics, collection.train.qrels, "ndcg_cut_10", verbose=False)
+        pt.GridSearch(bm25, grid, sample.topics, sample.qrels, "ndcg_cut_10", verbose=False)
     return index.bm25(k1=bm25.k1, b=bm25.b)
 
 

@@ -14,14 +14,15 @@ from pipelines.common import Workspace, load, parser
 WORD2VEC = {"window": 5, "epochs": 5, "subsample": 1e-3}  # of the word2vec program
 CHANGES = [
     {},
-    {"window": 10},
-    {"epochs": 15},
-    {"subsample": 1e-4},
-    {"window": 10, "epochs": 15},
-    {"window": 10, "epochs": 15, "subsample": 1e-4},
+    {"window": 20},
+    {"epochs": 30},
+    {"subsample": 1e-5},
+    {"window": 20, "epochs": 30},
+    {"epochs": 30, "subsample": 1e-5},
     {"window": 10, "epochs": 30, "subsample": 1e-5},
-    {"negative": 15},
-    {"algorithm": "skipgram"},
+    {"window": 20, "epochs": 30, "subsample": 1e-5},
+    {"window": 20, "epochs": 30, "subsample": 1e-5, "negative": 15},
+    {"window": 20, "epochs": 10, "subsample": 1e-5, "algorithm": "skipgram"},
 ]
 
 

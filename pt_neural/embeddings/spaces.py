@@ -98,11 +98,11 @@ class EmbeddingSpaces(pt.Artifact):
         *,
         dim: int = 200,
         algorithm: Literal["cbow", "skipgram"] = "cbow",
-        window: int = 10,
+        window: int = 20,
         negative: int = 5,
-        epochs: int = 15,
+        epochs: int = 30,
         min_count: int = 5,
-        subsample: float = 1e-4,
+        subsample: float | None = None,
         learning_rate: float | None = None,
         workers: int | None = None,
         seed: int = 13,
@@ -127,8 +127,8 @@ class EmbeddingSpaces(pt.Artifact):
             negative: Negative samples for each word.
             epochs: Passes over the texts.
             min_count: Words that occur less often get no vectors.
-            subsample: Words with a larger share of all occurrences are skipped at random; 0 keeps all. With a
-                vocabulary of a few hundred words or less, every word is that frequent: take 1e-3 or 0.
+            subsample: Words with a larger share of all occurrences are skipped at random; 0 keeps all. By default
+                the share that 30 occurrences have, but at least 1e-5 and at most 1e-3.
             learning_rate: First learning rate, which falls linearly; by default 0.05 for CBOW and 0.025 for
                 skip-gram, as in the word2vec program.
             workers: Threads; by default one for each processor, 4 at most.

@@ -14,6 +14,7 @@ import pyterrier as pt
 from pt_neural.text import PackedSequences, Vocabulary, frame_texts, join_fields, tokenise
 from pt_neural.text.spool import TermSpool, load_sequences
 
+_OFTEN = 30  # a word that occurs more often is skipped at random
 _LONGEST = 10_000  # gensim drops what is beyond this many words of a sequence
 
 
@@ -30,7 +31,7 @@ class Word2VecSettings:
     negative: int
     epochs: int
     min_count: int
-    subsample: float
+    subsample: float | None
     learning_rate: float
     workers: int
     seed: int
@@ -41,8 +42,17 @@ class Word2VecSettings:
         for name in ("dim", "window", "negative", "epochs", "min_count", "workers"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
-        if self.subsample < 0 or self.learning_rate <= 0:
+        if (self.subsample or 0) < 0 or self.learning_rate <= 0:
             raise ValueError("subsample must not be negative, and learning_rate must be above 0")
+
+    def subsample_of(self, num_words: int) -> float:
+        """The share of all occurrences beyond which a word is skipped at random, for a corpus of that length.
+
+        By default the share that ``_OFTEN`` occurrences have, within the bounds that word2vec's authors recommend.
+        """
+        if self.subsample is not None:
+            return self.subsample
+        return min(max(_OFTEN / num_words, 1e-5), 1e-3)
 
 
 def train_word2vec(
@@ -77,6 +87,7 @@ def _fit(
 ) -> tuple[np.ndarray, np.ndarray]:
     from gensim.models import Word2Vec
 
+    num_words = int(vocabulary.collection_frequency.sum())
     model = Word2Vec(
         vector_size=settings.dim,
         sg=int(settings.algorithm == "skipgram"),
@@ -84,7 +95,7 @@ def _fit(
         cbow_mean=1,
         window=settings.window,
         negative=settings.negative,
-        sample=settings.subsample,
+        sample=settings.subsample_of(num_words),
         alpha=settings.learning_rate,
         workers=settings.workers,
         seed=settings.seed,
@@ -93,7 +104,6 @@ def _fit(
     )
     # gensim's words are our term ids: its own index of a word is then the same number.
     model.build_vocab_from_freq(dict(enumerate(vocabulary.collection_frequency.tolist())))
-    num_words = int(vocabulary.collection_frequency.sum())
     total = num_words * settings.epochs
     with pt.tqdm(total=total, desc="word2vec", unit="word", unit_scale=True, disable=not verbose) as bar:
         sentences = _Sentences(sequences, bar)

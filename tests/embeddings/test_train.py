@@ -9,6 +9,7 @@ import pytest
 from gensim.models import Word2Vec
 
 from pt_neural.embeddings import EmbeddingSpaces, train
+from pt_neural.embeddings.train import Word2VecSettings
 
 TINY = {"dim": 8, "min_count": 1, "epochs": 2, "workers": 1, "verbose": False}
 TEXTS = ["a river runs past the city", "the city of the river", "", "a giraffe is no okapi"] * 5
@@ -157,3 +158,10 @@ def test_settings_are_checked_before_a_text_is_read(setting, message):
     with pytest.raises(ValueError, match=message):
         EmbeddingSpaces.train(texts, **{**TINY, **setting})
     assert len(list(texts)) == len(TEXTS)
+
+
+@pytest.mark.parametrize(("num_words", "share"), [(300, 1e-3), (300_000, 1e-4), (10**9, 1e-5)])
+def test_subsampling_follows_the_length_of_the_corpus(num_words, share):
+    settings = {"dim": 2, "algorithm": "cbow", "window": 2, "negative": 1, "epochs": 1, "min_count": 1, "seed": 1}
+    settings = Word2VecSettings(**settings, subsample=None, learning_rate=0.1, workers=1)
+    assert settings.subsample_of(num_words) == pytest.approx(share)

@@ -22,7 +22,7 @@ def spaces() -> pn.EmbeddingSpaces:
 
     names = {"cambridge": CITY, "oxford": CITY, "giraffe": ANIMAL, "zebra": ANIMAL}
     texts = [sentence(name, words) for _ in range(1500) for name, words in names.items()]
-    return pn.EmbeddingSpaces.train(texts, dim=30, epochs=5, subsample=1e-3, workers=1, verbose=False)
+    return pn.EmbeddingSpaces.train(texts, dim=30, window=5, epochs=5, subsample=1e-3, workers=1, verbose=False)
 
 
 @pytest.fixture(scope="module")
