@@ -37,7 +37,7 @@ class Analysis:
         """The same in options of Anserini's programs."""
         if self.stopwords == "none":
             return ["-stemmer", self.stemmer, "-keepStopwords"]
-        return ["-stemmer", self.stemmer, *(["-stopwords", self.stopwords] if self.stopwords_file else [])]
+        return ["-stemmer", self.stemmer, *(["-stopwords", self.stopwords_file] if self.stopwords_file else [])]
 
     def keep(self, directory: Path) -> dict[str, str]:
         """Keep a file of stop words beside an index; returns what :meth:`of_index` needs to find it again."""
@@ -57,7 +57,7 @@ class Analysis:
     @property
     def stopwords_file(self) -> str | None:
         """The file of stop words, if they come from one."""
-        return None if self.stopwords in ("default", "none") else self.stopwords
+        return None if self.stopwords in ("default", "none") else str(Path(self.stopwords).absolute())
 
     def to_java(self) -> Any:
         """The Lucene analyzer. Analyzers are safe to share between threads."""

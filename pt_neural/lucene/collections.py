@@ -41,7 +41,7 @@ def index_collection(
     analysis = Analysis(stemmer, stopwords)
     with atomic_directory(index.path, overwrite=overwrite) as directory:
         flags = ["-collection", collection, "-generator", generator, "-threads", str(threads)]
-        flags += ["-input", str(input), "-index", str(directory), *analysis.as_options(), "-quiet"]
+        flags += ["-input", str(Path(input).absolute()), "-index", str(directory), *analysis.as_options(), "-quiet"]
         flags += keep_flags(positions=positions, vectors=vectors, raw=raw)
         count = _run([*flags, *options], verbose)
         if not count or not any(directory.glob("segments_*")):

@@ -40,7 +40,7 @@ class LuceneIndex(pt.Artifact, pt.Indexer):
     ARTIFACT_FORMAT = FORMAT
 
     def __init__(self, path: str | Path, *, stemmer: str | None = None, stopwords: str | None = None):
-        super().__init__(path)
+        super().__init__(Path(path).absolute())  # Java never learns of a change of directory
         self.stemmer = stemmer
         self.stopwords = stopwords
 
@@ -207,7 +207,7 @@ class LuceneIndex(pt.Artifact, pt.Indexer):
         return hash(self._identity())
 
     def _identity(self) -> tuple[Any, ...]:
-        return (self.path.absolute(), self.stemmer, self.stopwords)
+        return (self.path, self.stemmer, self.stopwords)
 
 
 def _rebuild(option: str) -> str:

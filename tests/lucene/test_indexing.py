@@ -173,3 +173,15 @@ def test_blank_documents_keep_their_place():
     (document,) = prepare([{"docno": "d", "text": " \t\x1f"}], ["text"], [], ["text"])
     assert document.json == '{"id": "d", "contents": "\\u00a0"}'
     assert document.texts == [" \t\x1f"]
+
+
+def test_relative_paths_follow_a_change_of_directory(corpus, tmp_path, monkeypatch, index):
+    len(index)  # Java runs, and keeps the directory that it was started in
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere" / "stop.txt").write_text("okapi\n")
+    made = LuceneIndex("here.lucene").index(corpus, stopwords="stop.txt", verbose=False)
+    assert (tmp_path / "elsewhere" / "here.lucene").is_dir()
+    monkeypatch.chdir(tmp_path)
+    assert made.bm25().search("giraffe")["docno"].iloc[0] in ("d3", "d4")
+    assert made.bm25().search("okapi").empty

@@ -30,7 +30,7 @@ def folder(tmp_path_factory):
     for number in range(60):
         words = documents[number]["text"].split()
         queries.append({"_id": f"q{number}", "text": " ".join(random.choice(words, 3))})
-        split = ("train", "dev", "test")[number % 3]
+        split = ("train", "dev", "test")[number // 3 % 3]
         qrels[split] += [(f"q{number}", f"d{number}", 2), (f"q{number}", f"d{(number + 3) % 90}", 1)]
     for name, records in (("corpus", documents), ("queries", queries)):
         (place / f"{name}.jsonl").write_text("\n".join(map(json.dumps, records)))
