@@ -35,7 +35,10 @@ def main() -> None:
         words = len(forward.all().terms)
         report("forward index", f"{seconds:.1f} s", f"{words / seconds:,.0f} words/s")
         spaces, seconds = timed(lambda: pn.EmbeddingSpaces.train(texts, dim=200, verbose=False))
-        report("word2vec, 200 dimensions, 5 epochs", f"{seconds:.1f} s", f"{5 * words / seconds:,.0f} words/s")
+        epochs = spaces.settings["epochs"]
+        report(
+            f"word2vec, 200 dimensions, {epochs} epochs", f"{seconds:.1f} s", f"{epochs * words / seconds:,.0f} words/s"
+        )
         desm = pn.DESM(spaces)
         spaces.unit_vectors("in"), spaces.unit_vectors("out")
         _, seconds = timed(lambda: desm.encode_sequences(forward.all(), forward.vocabulary))

@@ -5,6 +5,7 @@ import shutil
 
 import ir_measures
 import pandas as pd
+import pyterrier as pt
 import pytest
 from ir_measures import AP, P
 
@@ -63,6 +64,14 @@ def test_sdm_improves_on_its_base(cacm):
     for base in ("ql", "bm25"):
         plain, sdm = getattr(index, base)(), index.sdm(base)
         assert evaluate(sdm(topics), qrels)[0] > evaluate(plain(topics), qrels)[0]
+
+
+def test_sdm_improves_on_query_likelihood_on_vaswani(collections, tmp_path):
+    dataset = pt.get_dataset(f"neural:folder:{collections / 'vaswani'}")
+    index = LuceneIndex(tmp_path / "index").index(dataset.get_corpus_iter(verbose=False), verbose=False)
+    qrels = dataset.get_qrels().rename(columns={"qid": "query_id", "docno": "doc_id", "label": "relevance"})
+    topics = dataset.get_topics()
+    assert evaluate(index.sdm()(topics), qrels)[0] > evaluate(index.ql()(topics), qrels)[0]
 
 
 def test_collections_that_anserini_does_not_know(collections, tmp_path):
