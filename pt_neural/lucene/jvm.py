@@ -190,22 +190,25 @@ def _release(home: Path) -> str:
 
 def java_options(version: int, heap: str | None) -> list[str]:
     """Options of the JVM: Ctrl-C stays with Python, newer Javas keep quiet about what Lucene does."""
-    options = ["-Xrs"]
+    options = ["-Xrs", "--enable-native-access=ALL-UNNAMED"]
     if heap:
         options.append(f"-Xmx{heap}")
-    if version >= 22:
-        options.append("--enable-native-access=ALL-UNNAMED")
     if version >= 23:
         options.append("--sun-misc-unsafe-memory-access=allow")
     return options
 
 
 def _silence_lucene(jnius: ModuleType) -> None:
-    """Lucene and Anserini tell about memory segments and settings on stderr; warnings and errors stay."""
+    """Lucene tells about memory segments and settings on stderr; warnings and errors stay.
+
+    But for the warning that there is no module for vectors, which no model here needs.
+    """
     level = jnius.autoclass("java.util.logging.Level")
-    logger = jnius.autoclass("java.util.logging.Logger").getLogger("org.apache.lucene")
-    logger.setLevel(level.WARNING)
-    _kept.append(logger)  # Java keeps loggers by weak reference
+    levels = {"org.apache.lucene": level.WARNING, "org.apache.lucene.internal.vectorization": level.SEVERE}
+    for name, least in levels.items():
+        logger = jnius.autoclass("java.util.logging.Logger").getLogger(name)
+        logger.setLevel(least)
+        _kept.append(logger)  # Java keeps loggers by weak reference
 
 
 _kept: list[Any] = []

@@ -116,5 +116,6 @@ def _fields(java: Any) -> dict[str, FieldOptions]:
         info = iterator.next()
         options = info.getIndexOptions().name()
         if options not in ("NONE", "DOCS"):  # identifiers and points have no frequencies
-            result[info.getName()] = FieldOptions("POSITIONS" in options, info.hasVectors())
+            has_vectors = getattr(info, "hasTermVectors", None) or info.hasVectors  # Lucene 10, Lucene 9
+            result[info.getName()] = FieldOptions("POSITIONS" in options, has_vectors())
     return result

@@ -81,8 +81,13 @@ def _with_statistics(reader: Reader, field: str, text: str, documents: int, occu
     leaves = reader.java.leaves()
     for i in range(leaves.size()):
         leaf = leaves.get(i)
-        state = real.get(leaf)
+        state = _state(real.get(leaf))
         if state is not None:
             claimed.register(state, i)
     claimed.accumulateStatistics(documents, occurrences)
     return java_class(f"{_SPANS}.SpanTermQuery")(term, claimed)
+
+
+def _state(found: Any) -> Any:
+    """Where a leaf keeps the term; Lucene 9 says so at once, Lucene 10 when asked once more."""
+    return found.get() if hasattr(found, "get") else found

@@ -36,8 +36,8 @@ def test_versions_are_read_from_the_release_file(tmp_path):
 
 
 def test_options_fit_the_version():
-    assert jvm.java_options(21, None) == ["-Xrs"]
-    assert jvm.java_options(22, "2g") == ["-Xrs", "-Xmx2g", "--enable-native-access=ALL-UNNAMED"]
+    assert jvm.java_options(21, None) == ["-Xrs", "--enable-native-access=ALL-UNNAMED"]
+    assert jvm.java_options(22, "2g") == ["-Xrs", "--enable-native-access=ALL-UNNAMED", "-Xmx2g"]
     assert jvm.java_options(25, None)[-1] == "--sun-misc-unsafe-memory-access=allow"
 
 
