@@ -198,7 +198,7 @@ class LuceneIndex(pt.Artifact, pt.Indexer):
         return self.reader.document_frequencies(terms, field)
 
     def __repr__(self) -> str:
-        return f"LuceneIndex({str(self.path)!r})"
+        return f"LuceneIndex({self.name!r})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, LuceneIndex) and self._identity() == other._identity()

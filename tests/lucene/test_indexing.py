@@ -15,7 +15,7 @@ def test_an_index_knows_its_documents_and_fields(index, corpus):
     assert sorted(index.docnos()) == [document["docno"] for document in corpus]
     assert index.fields() == ["contents", "title"]
     assert index.built()
-    assert repr(index) == f"LuceneIndex({str(index.path)!r})"
+    assert repr(index) == f"LuceneIndex({index.path.name!r})"
     assert index.document_frequencies(["univers", "giraff", "zebra"]).tolist() == [2, 2, 0]
 
 
