@@ -228,8 +228,8 @@ def test_folding_equals_comparing_all_pairs(threshold):
     assert fold([]) == []
 
 
-def document(name, summary, related=(), aliases=()):
-    text = f"the text of {name}"
+def document(name, summary, related=(), aliases=(), text=None):
+    text = text or f"the text of {name}"
     return Document(name, name.partition(".")[0], summary, text, tuple(related), frozenset({name, *aliases}))
 
 
@@ -240,6 +240,7 @@ def test_summaries_become_graded_queries():
             document("b.norm", "The length of any vector"),
             document("b.size", "length of a vector"),
             document("b.c.norm", "How to be normal."),
+            *(document(f"{package}.norm", "Two words") for package in "de"),
             document("a.x", "Alias for norm here."),
             document("a.y", "Two words."),
             *(document(f"a.z{n}", "One of very many things.") for n in range(11)),
@@ -252,6 +253,51 @@ def test_summaries_become_graded_queries():
         "How to be normal.": {"b.c.norm": 2},
     }
     assert len({query.qid for query in queries}) == 3
+
+
+@pytest.mark.parametrize(("count", "rare"), [(2, True), (4, True), (5, False)])
+def test_documents_with_a_rare_last_name_are_namesakes_whatever_they_say(count, rare):
+    others = [document(f"b{n}.lstsq", f"Something of kind {n}.") for n in range(1, count)]
+    queries = summary_queries([document("a.lstsq", "Solve by least squares."), *others])
+    labels = next(query.labels for query in queries if query.text == "Solve by least squares.")
+    assert labels == {"a.lstsq": 2} | {other.name: 1 for other in others if rare}
+
+
+def test_a_summary_repeated_in_the_text_of_its_document_is_no_query():
+    queries = summary_queries(
+        [
+            document("a.gumbel", "Draw samples from a Gumbel.", text="Notes: draw *samples*\nfrom a `Gumbel`, often."),
+            document("a.twice", "Said of two documents.", text="Something else."),
+            document("b.again", "Said of two documents.", text="Said of two documents."),
+            document("a.part", "Draw a sample now.", text="withdraw a sample now; draw a sample nowhere"),
+            document("b.part", "Another one of them.", text="Draw a sample now, as in a.part."),
+        ]
+    )
+    assert {query.text for query in queries} == {"Draw a sample now.", "Another one of them."}
+
+
+@pytest.mark.parametrize(
+    ("summary", "kept"),
+    [
+        ("Note:: Please, refer to the manual.", False),
+        ("Warning: This changes its input.", False),
+        ("Args: dim (int): the dimension", False),
+        ("Arg: dim of the input", False),
+        ("Arguments: debug_path where to write", False),
+        ("Parameters filename : str or path", False),
+        ("Parameters x, y : array of numbers", False),
+        ("Parameters: the learning rate", False),
+        ("Return: the sum of all", False),
+        ("Returns :: the sum of all", False),
+        ("Raises: ValueError if it is empty", False),
+        ("Returns the sum of all: one number.", True),
+        ("Note that this is slow.", True),
+        ("Parameters of the model.", True),
+        ("Raises an error if empty.", True),
+    ],
+)
+def test_headings_of_sections_are_no_queries(summary, kept):
+    assert [query.text for query in summary_queries([document("a.x", summary)])] == [summary] * kept
 
 
 def test_related_names_become_links():

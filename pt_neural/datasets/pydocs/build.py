@@ -29,7 +29,7 @@ PACKAGES = {
     "networkx": "networkx",
 }
 #: Raised whenever the same packages would give other documents, queries or judgements.
-BUILDER_VERSION = 1
+BUILDER_VERSION = 2
 
 
 def installed() -> dict[str, str]:

@@ -21,9 +21,12 @@ class PyDocs(FolderDataset):
     least 0.8, as with inherited methods) only the one with the shortest name is kept.
 
     Queries are those first sentences, 3 to 40 words long. Grades: 2 for a document that the sentence was taken
-    from; 1 for a namesake: its name ends alike and its own first sentence is close, sharing two thirds of the
-    distinct content words, as with ``numpy.kaiser`` and ``scipy.signal.windows.kaiser``. A sentence that answers
-    to more than 10 documents is no query. Splits are by hash of the words: about 70 % train, 10 % dev, 20 % test.
+    from; 1 for a namesake: the last part of its name is the same, as with ``numpy.kaiser`` and
+    ``scipy.signal.windows.kaiser``. Where at most 4 documents have that last part, all of them are namesakes;
+    where more have it (``fit``), those whose own first sentence shares two thirds of the distinct content words.
+    A sentence is no query if it answers to more than 10 documents, if it still stands word for word in the text
+    of a document of grade 2, or if it is boilerplate ("Alias for ...", "Parameters x : ..."). Splits are by hash
+    of the words: about 70 % train, 10 % dev, 20 % test.
 
     Made on first use, in 10 to 20 seconds, and kept under PyTerrier's home, one folder for each set of package
     versions: figures are comparable between equal versions only, see :meth:`packages`.

@@ -13,11 +13,17 @@ from pt_neural.datasets.pydocs.docstrings import plain
 SPLITS = ("train", "dev", "test")
 #: A summary that answers to more documents says too little about any of them to be a query.
 MAX_JUDGED = 10
+#: Where no more documents have the last part of a name, all of them are namesakes, whatever their summaries say.
+MAX_RARE = 4
 _WORDS_IN_QUERY = range(3, 41)
 _WORDS_IN_LINK_QUERY = 100
 _CLOSE = 2 / 3
 _FUNCTION_WORDS = re.compile(r"an?|and|are|as|at|be|by|for|from|in|is|its?|of|on|or|that|the|this|to|with")
-_BOILERPLATE = re.compile(r"(alias|synonym|same as|see|refer to|(this \w+ is )?deprecated)\b|\.\.|>>>|[-*] ", re.I)
+_BOILERPLATE = re.compile(
+    r"(alias|synonym|same as|see|refer to|(this \w+ is )?deprecated)\b|\.\.|>>>|[-*] "
+    r"|(note|warning|args?|arguments|parameters|returns?|raises)\s*:|parameters\s[\w*, ]+ :",
+    re.I,
+)
 _NICKNAMES = {"np": "numpy", "pd": "pandas", "plt": "matplotlib.pyplot", "nx": "networkx", "sm": "statsmodels.api"}
 
 
@@ -52,9 +58,11 @@ def tokens(text: str) -> list[str]:
 def summary_queries(documents: Iterable[Document]) -> list[Query]:
     """Summary sentence -> the documents that it stands for (grade 2) and their namesakes (grade 1).
 
-    A namesake has the same last part of its name (``norm`` in ``numpy.linalg.norm`` and ``scipy.linalg.norm``)
-    and a summary that is close: of the distinct words in both, function words left out, two thirds are shared.
-    Queries that differ only in the order of their words are in one split.
+    A namesake has the same last part of its name (``norm`` in ``numpy.linalg.norm`` and ``scipy.linalg.norm``).
+    Where more than ``MAX_RARE`` documents have that part (``fit``), its summary must be close, too: of the
+    distinct words in both, function words left out, two thirds are shared. A summary that is repeated in the
+    text of a document that it stands for is no query. Queries that differ only in the order of their words are
+    in one split.
     """
     by_summary: dict[str, list[Document]] = defaultdict(list)
     by_leaf: dict[str, list[Document]] = defaultdict(list)
@@ -64,7 +72,7 @@ def summary_queries(documents: Iterable[Document]) -> list[Query]:
     queries = []
     for key, owners in sorted(by_summary.items()):
         labels = _namesakes(owners, by_leaf) | {owner.name: 2 for owner in owners}
-        if _is_query(owners[0].summary) and len(labels) <= MAX_JUDGED:
+        if _is_query(owners[0].summary) and len(labels) <= MAX_JUDGED and not _given_away(key, owners):
             qid = "s" + hashlib.sha256(key.encode()).hexdigest()[:10]
             split = split_of(" ".join(sorted(set(key.split()))))
             queries.append(Query(qid, owners[0].summary, split, dict(sorted(labels.items()))))
@@ -96,8 +104,16 @@ def _is_query(summary: str) -> bool:
 
 def _namesakes(owners: list[Document], by_leaf: dict[str, list[Document]]) -> dict[str, int]:
     words = _content_words(owners[0].summary)
-    others = {other for owner in owners for other in by_leaf[owner.leaf]}
-    return {other.name: 1 for other in others if _close(words, _content_words(other.summary))}
+    found = {}
+    for leaf in {owner.leaf for owner in owners}:
+        rare = len(by_leaf[leaf]) <= MAX_RARE
+        found |= {other.name: 1 for other in by_leaf[leaf] if rare or _close(words, _content_words(other.summary))}
+    return found
+
+
+def _given_away(key: str, owners: list[Document]) -> bool:
+    """Whether the summary, as its tokens joined by blanks, stands word for word in the text of an owner."""
+    return any(f" {key} " in f" {' '.join(tokens(plain(owner.text)))} " for owner in owners)
 
 
 @cache
