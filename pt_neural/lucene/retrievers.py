@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -37,11 +38,9 @@ class Retriever(pt.Transformer):
     takes_weights: ClassVar[bool] = True
 
     def __init__(self, index: LuceneIndex, *, field: str, num_results: int, verbose: bool):
-        if num_results < 1:
-            raise ValueError(f"num_results={num_results}, but a retriever returns at least one document")
         self.index = index
         self.field = field
-        self.num_results = num_results
+        self.num_results = _at_least_one(num_results)
         self.verbose = verbose
         self._cut: int | None = None
         self.similarity()  # refuses impossible parameters
@@ -128,7 +127,8 @@ class Retriever(pt.Transformer):
         return f"{self.label}({self.index.name!r}{''.join(f', {name}={value!r}' for name, value in shown.items())})"
 
     def _identity(self) -> tuple[Any, ...]:
-        values = tuple(getattr(self, name) for name in self.parameters)
+        settings = (getattr(self, name) for name in self.parameters)
+        values = tuple(tuple(value) if isinstance(value, list) else value for value in settings)  # lists have no hash
         return (type(self), self.index, self.field, self.num_results, self._cut, values)
 
     def __eq__(self, other: object) -> bool:
@@ -136,6 +136,16 @@ class Retriever(pt.Transformer):
 
     def __hash__(self) -> int:
         return hash(self._identity())
+
+
+def _at_least_one(num_results: int) -> int:
+    try:
+        number = operator.index(num_results)
+    except TypeError:
+        raise ValueError(f"num_results={num_results!r}, but a number of documents is an integer") from None
+    if number < 1:
+        raise ValueError(f"num_results={number}, but a retriever returns at least one document")
+    return number
 
 
 class BM25(Retriever):

@@ -137,6 +137,7 @@ def test_weighted_terms(build):
     ("method", "options"),
     [
         ("bm25", {"num_results": 0}),
+        ("bm25", {"num_results": 10.0}),
         ("bm25", {"k1": -1}),
         ("bm25", {"b": 2}),
         ("ql", {"mu": 0}),
@@ -166,6 +167,13 @@ def test_short_names_equality_and_pickles(index):
         assert pickle.loads(pickle.dumps(make())) == make()
     assert len({index.bm25(), index.bm25(k1=1), index.ql(), index.sdm(), index.sdm("bm25"), index.rm3()}) == 6
     assert LuceneIndex(index.path, stemmer="none").bm25() != index.bm25()
+
+
+def test_weights_in_a_list_are_those_in_a_tuple(index):
+    given, set_later = index.sdm(weights=[0.5, 0.3, 0.2]), index.sdm()
+    set_later.weights = [0.5, 0.3, 0.2]  # as a grid search does
+    assert len({given, set_later, index.sdm(weights=(0.5, 0.3, 0.2))}) == 1
+    assert given.search("okapi").equals(set_later.search("okapi"))
 
 
 def test_rank_cutoffs_reach_lucene(index, topics):
