@@ -1,9 +1,10 @@
 """First-stage retrieval, scoring and text loading beside pyterrier-anserini, in one run.
 
-    python benchmarks/first_stage.py --collections DIR
+    python benchmarks/first_stage.py [--collections DIR]
 
-Each side runs in a process of its own, as two set-ups of Java do not mix, over the same two indexes of the
-cpp-docs pages: one without text in Lucene, one with. Prints a table with ratios, and the greatest difference
+Each side runs in a process of its own, as two set-ups of Java do not mix, over the same two indexes: one without
+text in Lucene, one with. They hold the cpp-docs pages of the folder of collections, or else pydocs, which comes
+with this package. Prints a table with ratios, and the greatest difference
 between the scores of the two sides.
 """
 
@@ -21,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyterrier as pt
 
 FIELDS = {"ours": ["title", "text"], "theirs": ["raw"]}
 
@@ -33,6 +35,7 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         options.indexes = Path(folder)
+        print(f"collection: {'cpp-docs' if options.collections else 'pydocs'}")
         build(options)
         results = {side: in_subprocess(options, side) for side in ("theirs", "ours")}
         print_table(results)
@@ -44,16 +47,16 @@ def parse_arguments() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--collections", type=Path, default=os.environ.get("PT_NEURAL_COLLECTIONS"), help="folder with cpp-docs"
+        "--collections",
+        type=Path,
+        default=os.environ.get("PT_NEURAL_COLLECTIONS"),
+        help="folder with cpp-docs (default: use pydocs)",
     )
     parser.add_argument("--queries", type=int, default=200, help="number of queries to time (default 200)")
     parser.add_argument("--seconds", type=float, default=4, help="least time for a task (default 4)")
     parser.add_argument("--indexes", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--side", choices=["ours", "theirs", "first"], help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.collections is None:
-        parser.error("name the folder of collections with --collections or PT_NEURAL_COLLECTIONS")
-    return options
+    return parser.parse_args()
 
 
 def build(options: argparse.Namespace) -> None:
@@ -64,8 +67,11 @@ def build(options: argparse.Namespace) -> None:
         pn.LuceneIndex(options.indexes / name).index(corpus(options.collections), raw=raw)
 
 
-def corpus(collections: Path) -> Iterator[dict[str, str]]:
-    """The cpp-docs pages."""
+def corpus(collections: Path | None) -> Iterator[dict[str, str]]:
+    """The cpp-docs pages, or those of pydocs."""
+    if collections is None:
+        yield from pt.get_dataset("neural:pydocs").get_corpus_iter(verbose=False)
+        return
     with gzip.open(collections / "cpp-docs" / "corpus.jsonl.gz", "rt", encoding="utf-8") as file:
         for line in file:
             record = json.loads(line)
@@ -73,7 +79,9 @@ def corpus(collections: Path) -> Iterator[dict[str, str]]:
 
 
 def queries(options: argparse.Namespace) -> pd.DataFrame:
-    """The first keywords."""
+    """The first keywords of cpp-docs, or the first test queries of pydocs."""
+    if options.collections is None:
+        return pt.get_dataset("neural:pydocs").get_topics("test")[["qid", "query"]].head(options.queries)
     with (options.collections / "cpp-docs" / "keywords" / "queries.jsonl").open(encoding="utf-8") as file:
         records = [json.loads(line) for _, line in zip(range(options.queries), file, strict=False)]
     return pd.DataFrame({"qid": [r["_id"] for r in records], "query": [r["text"] for r in records]})
@@ -82,7 +90,8 @@ def queries(options: argparse.Namespace) -> pd.DataFrame:
 def in_subprocess(options: argparse.Namespace, side: str) -> dict[str, float]:
     """Units per second of each task."""
     command = [sys.executable, __file__, "--side", side, "--indexes", str(options.indexes)]
-    command += ["--collections", str(options.collections)]
+    if options.collections:
+        command += ["--collections", str(options.collections)]
     command += ["--queries", str(options.queries), "--seconds", str(options.seconds)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return json.loads(done.stdout.splitlines()[-1])
@@ -144,8 +153,6 @@ def open_ours(path: Path) -> Any:
 def open_theirs(path: Path) -> Any:
     """pyterrier-anserini's index, in a JVM that has what it needs and that it need not download."""
     os.environ.setdefault("OPENAI_API_KEY", "unused")  # pyserini 1.6 asks for one when it is imported
-    import pyterrier as pt
-
     from pt_neural.lucene import start_java
 
     if not pt.java.started():
