@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from pt_neural.lucene.batch import clean
 from pt_neural.lucene.jvm import in_java, java_class
+from pt_neural.lucene.over_base import OverBase
 from pt_neural.lucene.queries import TextQueries, WeightedQueries
-from pt_neural.lucene.retrievers import CONTENTS, Retriever
-from pt_neural.lucene.similarities import BM25Similarity, QLSimilarity, Similarity
+from pt_neural.lucene.retrievers import CONTENTS
+from pt_neural.lucene.similarities import Similarity
 
 if TYPE_CHECKING:
     from pt_neural.lucene.index import LuceneIndex
@@ -68,11 +69,11 @@ def _one_hit() -> Any:
     return arguments
 
 
-class RM3(Retriever):
+class RM3(OverBase):
     """RM3 over BM25 or query likelihood; made by :meth:`LuceneIndex.rm3`."""
 
     label = "RM3"
-    takes_weights = False
+    own_parameters = ("fb_docs", "fb_terms", "original_weight")
 
     def __init__(
         self,
@@ -89,30 +90,14 @@ class RM3(Retriever):
         num_results: int = 1000,
         verbose: bool = False,
     ):
-        if base not in ("ql", "bm25"):
-            raise ValueError(f"base={base!r}, but RM3 retrieves by 'bm25' or 'ql'")
         if min(fb_docs, fb_terms) < 1:
             raise ValueError(f"fb_docs={fb_docs}, fb_terms={fb_terms}, but feedback needs at least one of each")
         if not 0 <= original_weight <= 1:
             raise ValueError(f"original_weight={original_weight}, but it must be between 0 and 1")
-        self.base = base
         self.fb_docs = fb_docs
         self.fb_terms = fb_terms
         self.original_weight = original_weight
-        self.k1 = k1
-        self.b = b
-        self.mu = mu
-        super().__init__(index, field=field, num_results=num_results, verbose=verbose)
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """What tells one setting from another."""
-        similarity = ("mu",) if self.base == "ql" else ("k1", "b")
-        return ("base", "fb_docs", "fb_terms", "original_weight", *similarity)
-
-    def similarity(self) -> Similarity:
-        """That of the base."""
-        return QLSimilarity(self.mu) if self.base == "ql" else BM25Similarity(self.k1, self.b)
+        super().__init__(index, base=base, k1=k1, b=b, mu=mu, field=field, num_results=num_results, verbose=verbose)
 
     def builder(self, *, weighted: bool) -> RM3Queries:
         """Expanded queries."""

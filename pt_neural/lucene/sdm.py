@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pt_neural.lucene.jvm import java_class
+from pt_neural.lucene.over_base import OverBase
 from pt_neural.lucene.reader import Reader
-from pt_neural.lucene.retrievers import CONTENTS, Retriever
-from pt_neural.lucene.similarities import BM25Similarity, QLSimilarity, Similarity
+from pt_neural.lucene.retrievers import CONTENTS
 from pt_neural.lucene.windows import Window, window_query
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class SDMQueries:
         return result
 
 
-class SDM(Retriever):
+class SDM(OverBase):
     """Sequential dependence model over query likelihood or BM25; made by :meth:`LuceneIndex.sdm`.
 
     Metzler & Croft, SIGIR 2005: the score is ``w[0]`` times that of the terms, plus ``w[1]``
@@ -83,7 +83,7 @@ class SDM(Retriever):
     """
 
     label = "SDM"
-    takes_weights = False
+    own_parameters = ("weights", "window")
 
     def __init__(
         self,
@@ -99,28 +99,13 @@ class SDM(Retriever):
         num_results: int = 1000,
         verbose: bool = False,
     ):
-        if base not in ("ql", "bm25"):
-            raise ValueError(f"base={base!r}, but SDM scores terms and windows by 'ql' or 'bm25'")
         if len(weights) != 3 or min(weights) < 0 or weights[0] == 0:
             raise ValueError(f"weights={weights!r}, but SDM needs three weights >= 0, the first above 0")
         if window < 2:
             raise ValueError(f"window={window}, but two terms take at least 2 positions")
-        self.base = base
         self.weights = tuple(weights)
         self.window = window
-        self.k1 = k1
-        self.b = b
-        self.mu = mu
-        super().__init__(index, field=field, num_results=num_results, verbose=verbose)
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """What tells one setting from another."""
-        return ("base", "weights", "window", *(("mu",) if self.base == "ql" else ("k1", "b")))
-
-    def similarity(self) -> Similarity:
-        """That of the base."""
-        return QLSimilarity(self.mu) if self.base == "ql" else BM25Similarity(self.k1, self.b)
+        super().__init__(index, base=base, k1=k1, b=b, mu=mu, field=field, num_results=num_results, verbose=verbose)
 
     def builder(self, *, weighted: bool) -> SDMQueries:
         """Terms and windows."""
