@@ -89,7 +89,7 @@ def tune_alpha(
     pipeline: pt.Transformer,
     topics: pd.DataFrame,
     qrels: pd.DataFrame,
-    measure: ir_measures.Measure = nDCG @ 10,
+    measure: ir_measures.Measure | str = nDCG @ 10,
     *,
     points: int = 101,
     folds: int | pd.DataFrame | None = None,
@@ -106,10 +106,11 @@ def tune_alpha(
         topics: Queries to tune on (``qid, query``), or a result frame if the pipeline begins with a re-ranker. They
             must not be the queries that the mixture is then judged by.
         qrels: Judgements of these queries (``qid, docno, label``).
-        measure: A measure of ir_measures; nDCG@10 by default.
+        measure: A measure of ir_measures, or its name such as ``"nDCG@10"`` or ``"ndcg_cut_10"``.
         points: How many evenly spaced alphas from 0 to 1 to try.
         folds: For collections without a dev set. A number of random folds, or a frame with ``qid`` and ``fold``: each
-            fold's queries are ranked with the alpha that is best on the others, in ``curve.run``.
+            fold's queries are ranked with the alpha that is best on the others, in ``curve.run``. Report that run:
+            the alpha that is set on the mixture has seen all these queries.
         seed: Of the random folds.
         verbose: Show a progress bar over the alphas.
 
@@ -117,8 +118,8 @@ def tune_alpha(
         The curve. Ties go to the smaller alpha.
 
     Raises:
-        ValueError: If the pipeline does not end with a mixture, if no query has a judgement, or if there are fewer
-            than two folds.
+        ValueError: If the pipeline does not end with a mixture, if a query occurs twice, if no query has a judgement,
+            or if there are fewer than two folds or points.
 
     Example::
 
@@ -126,6 +127,11 @@ def tune_alpha(
         curve = pn.tune_alpha(mixed, dev, docs.get_qrels("dev"), measure=nDCG @ 10)
         curve.plot()
     """
+    if points < 2:
+        raise ValueError(f"points must be at least 2, for alpha 0 and 1, not {points}")
+    if "docno" not in topics and topics["qid"].duplicated().any():
+        raise ValueError(f"query {topics['qid'][topics['qid'].duplicated()].iloc[0]!r} occurs twice in topics")
+    measure = _parse(measure)
     before, mixture = _split(pipeline)
     sides = mixture.sides(topics if before is None else before.transform(topics))
     evaluate = RunEvaluator(sides.rows, qrels, topics["qid"], measure)
@@ -136,8 +142,10 @@ def tune_alpha(
         curve = AlphaCurve(per_query, str(measure))
     else:
         assignment = _assign_folds(folds, evaluate.qids, seed)
-        fold_alphas = {fold: best_alpha(per_query.loc[:, assignment != fold]) for fold in sorted(set(assignment))}
-        run = _fold_run(sides, dict(zip(evaluate.qids, assignment, strict=True)), fold_alphas)
+        fold_alphas = {
+            fold: best_alpha(per_query.loc[:, assignment != fold]) for fold in sorted(set(assignment.tolist()))
+        }
+        run = _fold_run(sides, dict(zip(evaluate.qids, assignment.tolist(), strict=True)), fold_alphas)
         curve = AlphaCurve(per_query, str(measure), fold_alphas, run)
     mixture.alpha = curve.alpha
     return curve
@@ -147,6 +155,16 @@ def best_alpha(per_query: pd.DataFrame) -> float:
     """The alpha with the highest mean over queries; of equally good ones the smallest."""
     means = per_query.to_numpy().mean(axis=1)
     return float(per_query.index[np.flatnonzero(means >= means.max() - 1e-12)[0]])
+
+
+def _parse(measure: ir_measures.Measure | str) -> ir_measures.Measure:
+    """A measure of ir_measures, also by its name there or in trec_eval."""
+    if not isinstance(measure, str):
+        return measure
+    try:
+        return ir_measures.parse_measure(measure)
+    except NameError:
+        return ir_measures.parse_trec_measure(measure)[0]
 
 
 def _split(pipeline: pt.Transformer) -> tuple[pt.Transformer | None, Mixture]:
@@ -161,6 +179,8 @@ def _split(pipeline: pt.Transformer) -> tuple[pt.Transformer | None, Mixture]:
 def _assign_folds(folds: int | pd.DataFrame, qids: list[str], seed: int) -> np.ndarray:
     """The fold of each query."""
     if isinstance(folds, pd.DataFrame):
+        if not {"qid", "fold"} <= set(folds):
+            raise ValueError(f"folds needs the columns qid and fold; it has {', '.join(map(str, folds))}")
         known = dict(zip(folds["qid"], folds["fold"], strict=True))
         lacking = [qid for qid in qids if qid not in known]
         if lacking:

@@ -11,7 +11,8 @@ class RunEvaluator:
     """Evaluates one measure for different scores of the same (query, document) rows.
 
     A measure with a cut-off k sees only the k best rows of each query (and all that tie with the k-th), which is
-    what it would look at anyway; this is what makes a hundred evaluations cheap.
+    what it would look at anyway; this is what makes a hundred evaluations cheap. One that drops unjudged documents
+    first (``judged_only``) sees all rows.
 
     Args:
         rows: Frame with ``qid`` and ``docno``.
@@ -32,7 +33,7 @@ class RunEvaluator:
             columns={"qid": "query_id", "docno": "doc_id", "label": "relevance"}
         )
         self._evaluator = ir_measures.evaluator([measure], relevant[["query_id", "doc_id", "relevance"]])
-        self._cutoff = measure.params.get("cutoff")
+        self._cutoff = None if measure.params.get("judged_only") else measure.params.get("cutoff")
         self._docnos = rows["docno"].to_numpy(dtype=object)
         self._blocks = _rows_by_query(rows["qid"], self.qids)
 

@@ -5,6 +5,7 @@ import pandas as pd
 
 from pt_neural.explain.explanation import Explanation
 from pt_neural.models import DESM
+from pt_neural.rankers.two_tower import LEAST_COSINE
 from pt_neural.text import token_spans, tokenise
 
 
@@ -40,7 +41,7 @@ def explain_desm(model: DESM, query: str, text: str, *, threshold: float | None 
         title=repr(model),
         query=query,
         text=text,
-        score=float(words["contribution"].sum()),
+        score=float(words["contribution"].sum()) if known.any() else LEAST_COSINE,
         words=words,
         threshold=threshold,
         note=f"Orange: words of the query. Blue: words whose similarity to the query is {threshold:.3f} or more.",

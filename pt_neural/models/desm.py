@@ -26,8 +26,9 @@ class DESM(TwoTower):
     times the unit centroid it is one dot product: documents are kept by :meth:`~TwoTower.index`, retrieved by
     :meth:`~TwoTower.retriever`, and re-ranked from text, from a forward index or from kept vectors.
 
-    Words that the embeddings lack are ignored (section 2.2, "Out-of-vocabulary words"). A query or a document without
-    any known word scores 0.
+    Words that the embeddings lack are ignored (section 2.2, "Out-of-vocabulary words"). A query without any known
+    word scores 0 with every document, and retrieves none; a document without any known word scores -1, the least
+    cosine, and is never retrieved: most IN-OUT cosines are below zero, so that 0 would put it first.
 
     Args:
         spaces: The word embeddings.

@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pandas as pd
+
 if TYPE_CHECKING:
     from pt_neural.rankers.two_tower import TwoTower
 
@@ -22,3 +25,11 @@ def accept_scoring(validator: Any, model: "TwoTower") -> None:
     accept_text(validator, model.fields, also=["qid", "docno", "query"], mode="score")
     validator.result_frame(["query", "doc_vec"], mode="score")
     validator.result_frame(["query_vec", "doc_vec"], mode="score")
+
+
+def distinct_queries(frame: pd.DataFrame) -> tuple[np.ndarray, list[str]]:
+    """The number of each row's query, from 0, and the distinct queries; a missing query is an empty one."""
+    missing = frame["query"].isna()
+    texts = ["" if lacking else str(text) for text, lacking in zip(frame["query"], missing, strict=True)]
+    rows, distinct = pd.factorize(np.array(texts, dtype=object))
+    return rows, list(distinct)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from pt_neural.rankers.columns import accept_scoring, accept_text
+from pt_neural.rankers.columns import accept_scoring, accept_text, distinct_queries
 from pt_neural.text import frame_texts
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ class QueryEncoder(_Face):
         pt.validate.columns(inp, includes=["query"], context=self)
         if inp.empty:
             return inp.assign(query_vec=pd.Series(dtype=object, index=inp.index))
-        rows, texts = pd.factorize(inp["query"].fillna(""))
-        return inp.assign(query_vec=_objects(self.model.encode_queries(list(texts))[rows], inp))
+        rows, texts = distinct_queries(inp)
+        return inp.assign(query_vec=_objects(self.model.encode_queries(texts)[rows], inp))
 
     def __repr__(self) -> str:
         return f"{self.model!r}.query_encoder()"

@@ -1,5 +1,6 @@
 """Linear mixtures of two rankers."""
 
+import numbers
 from dataclasses import dataclass
 from typing import Literal
 
@@ -57,7 +58,8 @@ class Mixture(pt.Transformer):
             the query, or ``"zero"``. A side without any result for the query counts 0.
 
     Raises:
-        ValueError: For an alpha outside [0, 1] or an unknown ``normalise`` or ``missing``.
+        TypeError: If a side is no transformer.
+        ValueError: For an alpha outside [0, 1], an unknown ``normalise`` or ``missing``, or infinite scores.
 
     Example::
 
@@ -77,8 +79,11 @@ class Mixture(pt.Transformer):
         normalise: Normalise = None,
         missing: Literal["min", "zero"] = "min",
     ):
-        if not 0 <= alpha <= 1:
-            raise ValueError(f"alpha must lie between 0 and 1, not {alpha}")
+        if isinstance(b, (int, float)):
+            raise TypeError(f"b is the second ranker, not {b}; did you mean alpha={b}?")
+        for side in (a, b):
+            if side is not None and not isinstance(side, pt.Transformer):
+                raise TypeError(f"a mixture is of rankers, not of {side!r:.80}")
         if normalise not in (None, "minmax", "zscore"):
             raise ValueError(f"normalise must be None, 'minmax' or 'zscore', not {normalise!r}")
         if missing not in ("min", "zero"):
@@ -88,6 +93,17 @@ class Mixture(pt.Transformer):
         self.alpha = alpha
         self.normalise = normalise
         self.missing = missing
+
+    @property
+    def alpha(self) -> float:
+        """Weight of ``a``, from 0 to 1."""
+        return self._alpha
+
+    @alpha.setter
+    def alpha(self, alpha: float) -> None:
+        if not (isinstance(alpha, numbers.Real) and 0 <= alpha <= 1):
+            raise ValueError(f"alpha must be a number between 0 and 1, not {alpha!r}")
+        self._alpha = float(alpha)
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Run both sides and mix their scores.
@@ -107,6 +123,8 @@ class Mixture(pt.Transformer):
         pt.validate.columns(inp, includes=["qid", "docno", "score"] if self.b is None else ["qid"], context=self)
         right = inp if self.b is None else self.b.transform(inp)
         rows, a, b = align(self.a.transform(inp), right)
+        if not (np.isfinite(a) | np.isnan(a)).all() or not (np.isfinite(b) | np.isnan(b)).all():
+            raise ValueError(f"{self!r} got infinite scores; no mixture with them makes sense")
         queries = pd.factorize(rows["qid"])[0]
         return Sides(
             rows,
@@ -123,15 +141,19 @@ def align(left: pd.DataFrame, right: pd.DataFrame) -> tuple[pd.DataFrame, np.nda
     """Bring two result frames onto the same rows.
 
     Returns:
-        The rows (the union over qid and docno, the right side's rows first if both have the same rows), and both
-        sides' scores on them, NaN where a side lacks the document.
+        The rows, the right side's in their order and then those that only the left one has, and both sides' scores
+        on them, NaN where a side lacks the document. Where the sides differ in their rows, of several rows with one
+        qid and docno the best is kept.
     """
     if _same_rows(left, right):
         extra = [column for column in left if column not in right]
         rows = right.assign(**{column: left[column].to_numpy() for column in extra})
         return _unscored(rows), _scores(left["score"]), _scores(right["score"])
     left, right = _best_of_duplicates(left), _best_of_duplicates(right)
-    rows = left.merge(right, on=["qid", "docno"], how="outer", suffixes=("", _RIGHT), sort=False)
+    merged = right.assign(**{_ORDER: np.arange(len(right))}).merge(
+        left, on=["qid", "docno"], how="outer", suffixes=(_RIGHT, "")
+    )
+    rows = merged.sort_values(_ORDER, kind="stable", na_position="last", ignore_index=True).drop(columns=_ORDER)
     scores = _scores(rows["score"]), _scores(rows["score" + _RIGHT])
     for column in [column for column in rows if column.endswith(_RIGHT)]:
         twin = column.removesuffix(_RIGHT)
@@ -141,6 +163,7 @@ def align(left: pd.DataFrame, right: pd.DataFrame) -> tuple[pd.DataFrame, np.nda
 
 
 _RIGHT = " (right)"  # with a space, so that no column of a user ends like this
+_ORDER = "order (right)"
 
 
 def _same_rows(left: pd.DataFrame, right: pd.DataFrame) -> bool:

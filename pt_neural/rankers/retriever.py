@@ -8,7 +8,8 @@ import pandas as pd
 import pyterrier as pt
 
 from pt_neural._frames import Hits, retrieved_frame
-from pt_neural.rankers.vectors import VectorTable
+from pt_neural.rankers.columns import distinct_queries
+from pt_neural.rankers.vectors import VectorTable, require_same_dimensions
 
 if TYPE_CHECKING:
     from pyterrier_dr import FlexIndex
@@ -22,7 +23,7 @@ class VectorRetriever(pt.Transformer):
     """Retrieves the documents with the largest dot products, from all documents of a vector index.
 
     Equal scores are in ascending order of docno, also at the cut-off. A query whose vector is zero, as one without any
-    word that the model knows, finds nothing.
+    word that the model knows, finds nothing, and a document whose vector is zero is never found.
 
     Args:
         model: Encodes the queries.
@@ -54,17 +55,21 @@ class VectorRetriever(pt.Transformer):
         pt.validate.query_frame(inp, ["query"], context=self)
         if inp.empty:
             return retrieved_frame(inp, [], pd.array([], dtype="str"))
-        queries = self.model.encode_queries(inp["query"].fillna("").tolist())
+        rows, texts = distinct_queries(inp)
+        queries = self.model.encode_queries(texts)[rows]
         return retrieved_frame(inp, list(self._search(queries)), self._table.docnos)
 
     def _search(self, queries: np.ndarray) -> Iterator[Hits]:
-        documents = self._table.matrix
+        documents, empty = self._table.matrix, self._table.empty
+        require_same_dimensions(queries, documents)
         size = max(1, SCORES_PER_BLOCK // len(documents))
         starts = range(0, len(queries), size)
         for start in pt.tqdm(starts, desc=repr(self), unit="block", disable=not self.verbose):
             block = queries[start : start + size]
-            hits = best(block @ documents.T, self._table.order, self.num_results)
-            found = block.any(axis=1)[hits.queries]
+            scores = block @ documents.T
+            scores[:, empty] = -np.inf
+            hits = best(scores, self._table.order, self.num_results)
+            found = block.any(axis=1)[hits.queries] & (hits.scores > -np.inf)
             yield Hits(*(part[found] for part in hits._replace(queries=hits.queries + start)))
 
     def fuse_rank_cutoff(self, k: int) -> pt.Transformer:

@@ -10,16 +10,23 @@ import pandas as pd
 import pyterrier as pt
 
 from pt_neural._frames import with_scores
-from pt_neural.rankers.columns import accept_scoring, accept_text
+from pt_neural.rankers.columns import accept_scoring, accept_text, distinct_queries
 from pt_neural.rankers.encoders import DocEncoder, QueryEncoder, TextScorer
 from pt_neural.rankers.retriever import VectorRetriever
-from pt_neural.rankers.vectors import VectorTable, corpus_vectors, forward_index_vectors, write_vectors
+from pt_neural.rankers.vectors import (
+    VectorTable,
+    corpus_vectors,
+    forward_index_vectors,
+    require_same_dimensions,
+    write_vectors,
+)
 from pt_neural.text import TEXT_FIELDS, ForwardIndex, PackedSequences, Vocabulary, frame_texts
 
 if TYPE_CHECKING:
     from pyterrier_dr import FlexIndex
 
 ROWS_PER_BLOCK = 16_384
+LEAST_COSINE = -1.0
 
 
 class TwoTower(pt.Transformer):
@@ -32,7 +39,9 @@ class TwoTower(pt.Transformer):
     - encodes queries (``query``): adds ``query_vec``, float32 arrays;
     - encodes documents (text): adds ``doc_vec``, float32 arrays.
 
-    What the model can compute from text it computes; vector columns are used where there is no text.
+    What the model can compute from text it computes; vector columns are used where there is no text. A document
+    whose vector is zero, as one without any word that the model knows, scores -1: most cosines of unrelated texts may
+    be below zero, and nothing must not win against something.
 
     Args:
         fields: Text columns, joined by a space; those that a frame lacks are passed over, one must be there.
@@ -90,20 +99,24 @@ class TwoTower(pt.Transformer):
             return with_scores(frame, np.zeros(0))
         queries, query_rows = self._query_vectors(frame)
         documents, document_rows = self._document_vectors(frame)
-        return with_scores(frame, row_products(queries, query_rows, documents, document_rows))
+        scores = row_products(queries, query_rows, documents, document_rows)
+        unanswered = np.flatnonzero(scores == 0)
+        empty = ~documents[document_rows[unanswered]].any(axis=1)
+        scores[unanswered[empty]] = LEAST_COSINE
+        return with_scores(frame, scores)
 
     def _query_vectors(self, frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
         if "query" not in frame:
             return np.stack(frame["query_vec"].to_list()), np.arange(len(frame))
-        rows, texts = pd.factorize(frame["query"].fillna(""))
-        return self.encode_queries(list(texts)), rows
+        rows, texts = distinct_queries(frame)
+        return self.encode_queries(texts), rows
 
     def _document_vectors(self, frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
         """A matrix of document vectors, and the row of it that belongs to each row of the frame."""
         if self._table is not None:
             return self._table.matrix, self._table.rows(frame["docno"].to_list())
         if self.documents is not None:
-            rows, docnos = pd.factorize(frame["docno"])
+            rows, docnos = pd.factorize(frame["docno"], use_na_sentinel=False)
             return self.encode_stored(list(docnos)), rows
         if not any(field in frame for field in self.fields):
             return np.stack(frame["doc_vec"].to_list()), np.arange(len(frame))
@@ -193,6 +206,7 @@ def row_products(
     Returns:
         float32 array of shape ``(len(query_rows),)``.
     """
+    require_same_dimensions(queries, documents)
     scores = np.empty(len(query_rows), dtype=np.float32)
     for start in range(0, len(scores), ROWS_PER_BLOCK):
         block = slice(start, start + ROWS_PER_BLOCK)

@@ -3,14 +3,14 @@
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import islice, repeat
+from itertools import chain, islice, repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from pt_neural._artifacts import atomic_directory
-from pt_neural.text import ForwardIndex, join_fields
+from pt_neural.text import ForwardIndex, join_fields, read_documents
 
 if TYPE_CHECKING:
     from pyterrier_dr import FlexIndex
@@ -49,6 +49,11 @@ class VectorTable:
         return np.argsort(np.argsort(np.array(self._content[0], dtype=object), kind="stable"))
 
     @cached_property
+    def empty(self) -> np.ndarray:
+        """Rows whose vector is zero, int64."""
+        return np.flatnonzero(~self.matrix.any(axis=1))
+
+    @cached_property
     def _rows(self) -> dict[str, int]:
         return {docno: row for row, docno in enumerate(self._content[0])}
 
@@ -78,43 +83,48 @@ def open_vectors(path: str | os.PathLike) -> "FlexIndex":
     return FlexIndex(os.fspath(path), verbose=False)
 
 
+def require_same_dimensions(queries: np.ndarray, documents: np.ndarray) -> None:
+    """Raise ValueError if query and document vectors cannot belong to one model."""
+    if queries.shape[1] != documents.shape[1]:
+        raise ValueError(
+            f"query vectors have {queries.shape[1]} dimensions, document vectors {documents.shape[1]}; "
+            "the vectors were made by another model"
+        )
+
+
 def write_vectors(path: str | os.PathLike, records: Records, *, overwrite: bool) -> "FlexIndex":
     """Write ``{"docno": str, "doc_vec": float32 array}`` records to a new vector index, atomically.
 
     Raises:
         FileExistsError: If there is something at ``path`` and ``overwrite`` is false.
-        ValueError: If there are no records, or two of them have one docno.
+        ValueError: If there is only one record, which FlexIndex cannot hold.
     """
     from pyterrier_dr import FlexIndex
 
     with atomic_directory(path, overwrite=overwrite) as temporary:
-        FlexIndex(os.fspath(temporary), verbose=False).indexer(mode="overwrite").index(_checked(records))
+        FlexIndex(os.fspath(temporary), verbose=False).indexer(mode="overwrite").index(_several(iter(records)))
     return open_vectors(path)
 
 
-def _checked(records: Records) -> Records:
-    seen: set[str] = set()
-    for record in records:
-        if record["docno"] in seen:
-            raise ValueError(f"docno {record['docno']!r} occurs twice in the corpus; docnos must be unique")
-        seen.add(record["docno"])
-        yield record
-    if not seen:
-        raise ValueError("the corpus is empty; there is nothing to index")
+def _several(records: Records) -> Records:
+    first, second = next(records), next(records, None)
+    if second is None:
+        raise ValueError("a vector index needs at least two documents; re-rank a single one by its text")
+    yield from chain([first, second], records)
 
 
 def corpus_vectors(
-    corpus: Iterable[Mapping[str, Any]],
+    corpus: Iterable[Mapping[str, Any]] | pd.DataFrame,
     encode: Callable[[list[str]], np.ndarray],
     fields: Sequence[str],
     batch_size: int,
 ) -> Records:
-    """Encode a corpus iterator batch by batch."""
-    corpus = iter(corpus)
-    while batch := list(islice(corpus, batch_size)):
-        vectors = encode([join_fields(document, fields) for document in batch])
-        for document, vector in zip(batch, vectors, strict=True):
-            yield {"docno": document["docno"], "doc_vec": vector}
+    """Encode a corpus batch by batch."""
+    documents = read_documents(corpus)
+    while batch := list(islice(documents, batch_size)):
+        vectors = encode([join_fields(document, fields) for _, document in batch])
+        for (docno, _), vector in zip(batch, vectors, strict=True):
+            yield {"docno": docno, "doc_vec": vector}
 
 
 def forward_index_vectors(documents: ForwardIndex, encode: Callable[..., np.ndarray], batch_size: int) -> Records:

@@ -1,5 +1,6 @@
 """Text, once: tokens, vocabulary, packed term sequences, and the forward index of a collection."""
 
+from pt_neural.text.corpus import read_documents
 from pt_neural.text.fields import TEXT_FIELDS, frame_texts, join_fields
 from pt_neural.text.forward_index import ForwardIndex
 from pt_neural.text.packed import PackedSequences, tokenise_packed
@@ -13,6 +14,7 @@ __all__ = [
     "Vocabulary",
     "frame_texts",
     "join_fields",
+    "read_documents",
     "token_spans",
     "tokenise",
     "tokenise_packed",

@@ -18,6 +18,7 @@ from pt_neural._artifacts import (
     refuse_existing,
     write_metadata,
 )
+from pt_neural.text.corpus import read_documents
 from pt_neural.text.fields import TEXT_FIELDS, join_fields
 from pt_neural.text.packed import PackedSequences
 from pt_neural.text.spool import TermSpool, load_sequences
@@ -75,15 +76,16 @@ class ForwardIndex(pt.Artifact):
 
         Raises:
             FileExistsError: If something stands at ``path`` and ``overwrite`` is false.
-            ValueError: If a document lacks its docno or all fields, or if a docno occurs twice.
+            TypeError: If the corpus is no iterable of dicts.
+            ValueError: If there are no documents, if one lacks its docno or all fields, or if a docno occurs twice.
         """
         refuse_existing(path, overwrite=overwrite)
         with atomic_directory(path, overwrite=overwrite) as directory:
-            documents = pt.tqdm(corpus_iter, desc="ForwardIndex", unit="doc", disable=not verbose)
-            docnos: dict[str, int] = {}
+            documents = pt.tqdm(read_documents(corpus_iter), desc="ForwardIndex", unit="doc", disable=not verbose)
+            docnos: list[str] = []
             with TermSpool(directory) as spool:
-                for document in documents:
-                    _add_docno(docnos, document)
+                for docno, document in documents:
+                    docnos.append(docno)
                     spool.append(tokenise(join_fields(document, fields)))
                 spool.finish().save(directory / "vocabulary")
             write_lines(directory / "docnos.txt", docnos)
@@ -173,14 +175,3 @@ class ForwardIndex(pt.Artifact):
 
     def __repr__(self) -> str:
         return f"ForwardIndex({str(self.path)!r}, {len(self):,} documents)"
-
-
-def _add_docno(docnos: dict[str, int], document: Mapping[str, Any]) -> None:
-    """Give the document's docno the next row."""
-    row, docno = len(docnos), document.get("docno")
-    if not isinstance(docno, str) or "\n" in docno:
-        raise ValueError(f"document {row} needs a docno that is a string of one line, not {docno!r}")
-    if docnos.setdefault(docno, row) != row:
-        raise ValueError(
-            f"docno {docno!r} occurs twice, as documents {docnos[docno]} and {row} (from 0); docnos must be unique"
-        )

@@ -3,7 +3,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
-from ir_measures import AP, RR, nDCG
+from ir_measures import AP, RR, P, nDCG
 
 import pt_neural as pn
 
@@ -22,7 +22,7 @@ def setting():
     return topics, pt.model.add_ranks(candidates), qrels, other
 
 
-@pytest.mark.parametrize("measure", [nDCG @ 10, AP, RR @ 5])
+@pytest.mark.parametrize("measure", [nDCG @ 10, AP, RR @ 5, nDCG(judged_only=True) @ 3, P(judged_only=True, rel=1) @ 2])
 def test_curve_equals_experiments_of_each_alpha(setting, measure):
     topics, candidates, qrels, other = setting
     mixture = pn.Mixture(other)
@@ -41,6 +41,12 @@ def test_finds_the_planted_alpha_and_sets_it(setting):
     assert 0.2 <= curve.alpha <= 0.4
     assert pipeline[-1].alpha == curve.alpha
     assert len(curve.to_frame()) == 101
+
+
+def test_measures_by_name(setting):
+    _, candidates, qrels, other = setting
+    curves = [pn.tune_alpha(pn.Mixture(other), candidates, qrels, measure, points=5) for measure in ("map", AP)]
+    pd.testing.assert_frame_equal(curves[0].to_frame(), curves[1].to_frame())
 
 
 def test_each_side_runs_once(setting):
@@ -100,12 +106,18 @@ def test_plot_draws_the_curve(setting):
 
 
 def test_clear_errors(setting):
-    _, candidates, qrels, other = setting
+    topics, candidates, qrels, other = setting
     with pytest.raises(ValueError, match="ends with one"):
         pn.tune_alpha(pn.Mixture(other) >> pt.RankCutoff(3), candidates, qrels)
     with pytest.raises(ValueError, match="no query has a judgement"):
         pn.tune_alpha(pn.Mixture(other), candidates, qrels.assign(qid="elsewhere"))
     with pytest.raises(ValueError, match="folds"):
         pn.tune_alpha(pn.Mixture(other), candidates, qrels, folds=1)
+    with pytest.raises(ValueError, match="'q0' occurs twice"):
+        pn.tune_alpha(pt.Transformer.from_df(candidates) >> pn.Mixture(other), pd.concat([topics, topics]), qrels)
+    with pytest.raises(ValueError, match="columns qid and fold"):
+        pn.tune_alpha(pn.Mixture(other), candidates, qrels, folds=pd.DataFrame({"query-id": ["q0"]}))
+    with pytest.raises(ValueError, match="points"):
+        pn.tune_alpha(pn.Mixture(other), candidates, qrels, points=0)
     with pytest.raises(ValueError, match="no fold for query 'q1'"):
         pn.tune_alpha(pn.Mixture(other), candidates, qrels, folds=pd.DataFrame({"qid": ["q0"], "fold": [0]}))

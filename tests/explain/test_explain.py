@@ -59,11 +59,13 @@ def test_long_documents_are_cut_in_html_only(desm):
     assert len(explanation.to_frame()) == 5000
 
 
-@pytest.mark.parametrize(("query", "text"), [("", PASSAGE), ("city", ""), ("zzz", PASSAGE), ("city", "???")])
-def test_nothing_to_explain_is_no_crash(desm, query, text):
+@pytest.mark.parametrize(
+    ("query", "text", "score"), [("", PASSAGE, 0), ("zzz", PASSAGE, 0), ("city", "", -1), ("city", "???", -1)]
+)
+def test_nothing_to_explain_is_no_crash(desm, query, text, score):
     explanation = pn.explain(desm, query, text)
-    assert explanation.score == 0
-    assert "0.0000" in explanation._repr_html_()
+    assert explanation.score == score
+    assert f"{score}.0000" in explanation._repr_html_()
     explanation.plot()
 
 

@@ -45,7 +45,9 @@ def equation_5(spaces, query: str, document: str, q_space: str, d_space: str) ->
     d_vectors = dict(zip(WORDS, spaces.vectors(d_space).astype("f8"), strict=True))
     words = [d_vectors[word] / np.linalg.norm(d_vectors[word]) for word in tokenise(document) if word in d_vectors]
     query_words = [q_vectors[word] for word in tokenise(query) if word in q_vectors]
-    if not words or not query_words:
+    if not words:
+        return -1.0
+    if not query_words:
         return 0.0
     centroid = sum(words) / len(words)
     return sum(cosine(q, centroid) for q in query_words) / len(query_words)
@@ -76,10 +78,30 @@ def test_counting_unknown_words_scales_the_score(spaces):
     assert counted == pytest.approx(ignored / 2)
 
 
-@pytest.mark.parametrize(("query", "text"), [("", "city"), ("zzz", "city"), ("city", ""), ("city", "?!"), (None, None)])
-def test_nothing_known_scores_zero(spaces, query, text):
+@pytest.mark.parametrize(
+    ("query", "text", "score"),
+    [
+        ("", "city", 0.0),
+        ("zzz", "city", 0.0),
+        (None, "city", 0.0),
+        ("city", "", -1.0),
+        ("city", "?!", -1.0),
+        ("city", None, -1.0),
+    ],
+)
+def test_nothing_known_has_a_defined_score(spaces, query, text, score):
     frame = pd.DataFrame({"qid": ["1", "1"], "query": [query, query], "docno": ["a", "b"], "text": [text, text]})
-    assert pn.DESM(spaces).transform(frame)["score"].tolist() == [0.0, 0.0]
+    assert pn.DESM(spaces).transform(frame)["score"].tolist() == [score, score]
+
+
+def test_an_empty_document_never_wins(spaces, tmp_path):
+    words, opposite = ["city", "cam"], np.array([[1.0, 0.0], [1.0, 0.0]], dtype="f4")
+    negative = pn.DESM(pn.EmbeddingSpaces.from_vectors(Vocabulary(words), opposite, -opposite))  # all cosines are -1
+    texts = [{"docno": "full", "text": "cam"}, {"docno": "empty", "text": "???"}, {"docno": "also", "text": "city"}]
+    frame = pd.DataFrame(texts).assign(qid="1", query="city")
+    assert negative.transform(frame)["score"].tolist() == [-1.0, -1.0, -1.0]
+    vectors = negative.index(tmp_path / "vectors", texts, verbose=False)
+    assert negative.retriever(vectors).search("city")["docno"].tolist() == ["also", "full"]
 
 
 def test_forward_index_and_kept_centroids_score_alike(spaces, candidates, forward, tmp_path, corpus):
@@ -92,8 +114,8 @@ def test_forward_index_and_kept_centroids_score_alike(spaces, candidates, forwar
     np.testing.assert_allclose(by_forward["score"], by_text["score"], atol=1e-6)
     np.testing.assert_allclose(by_vectors["score"], by_text["score"], atol=1e-6)
     native = (desm.query_encoder() >> vectors.scorer()).transform(bare)  # sorts by score
-    native = bare.merge(native, on=["qid", "docno"])
-    np.testing.assert_allclose(native["score"], by_text["score"], atol=1e-6)
+    native = bare.merge(native, on=["qid", "docno"])  # and knows only the product, 0 for an empty document
+    np.testing.assert_allclose(native["score"], by_text["score"].replace(-1.0, 0.0), atol=1e-6)
 
 
 def test_indexing_a_forward_index_or_the_corpus_is_the_same(spaces, forward, tmp_path, corpus):
@@ -220,8 +242,17 @@ def test_clear_errors(spaces, candidates, forward, tmp_path, corpus):
         pn.DESM(spaces, vectors=vectors).transform(candidates)
     with pytest.raises(ValueError, match="not both"):
         pn.DESM(spaces, documents=forward, vectors=vectors)
-    with pytest.raises(ValueError, match="empty"):
+    with pytest.raises(ValueError, match="no documents"):
         pn.DESM(spaces).index(tmp_path / "none", [], verbose=False)
+    with pytest.raises(ValueError, match="at least two"):
+        pn.DESM(spaces).index(tmp_path / "none", corpus[:1], verbose=False)
+    with pytest.raises(ValueError, match=r"1 of the docnos are not in ForwardIndex"):
+        pn.DESM(spaces, documents=forward).transform(candidates.assign(docno=[None, *candidates["docno"][1:]]))
+    other = pn.EmbeddingSpaces.from_vectors(Vocabulary(["city"]), np.ones((1, 2), "f4"), np.ones((1, 2), "f4"))
+    with pytest.raises(ValueError, match="made by another model"):
+        pn.DESM(other, vectors=vectors).transform(candidates.iloc[:2])
+    with pytest.raises(ValueError, match="made by another model"):
+        pn.DESM(other).retriever(vectors).search("city")
     with pytest.raises(ValueError, match="'d1' occurs twice"):
         pn.DESM(spaces).index(tmp_path / "none", [corpus[0], corpus[0]], verbose=False)
     assert not (tmp_path / "none").exists()

@@ -122,6 +122,30 @@ def test_wrong_settings_are_refused(settings):
         pn.Mixture(fixed(LEXICAL), **settings)
 
 
+def test_incoming_rows_keep_their_order_when_a_drops_and_shuffles():
+    candidates = results(("q1", "d", 4.0), ("q1", "b", 3.0), ("q1", "c", 2.0), ("q1", "a", 1.0))
+    shuffled = pt.apply.generic(lambda frame: frame.iloc[[3, 0, 1]].assign(score=[5.0, 6.0, 7.0]))
+    mixed = pn.Mixture(shuffled, alpha=0.5).transform(candidates)
+    assert mixed["docno"].tolist() == ["d", "b", "c", "a"]
+    assert mixed["score"].tolist() == [5.0, 5.0, 3.5, 3.0]  # c is missing on the left, whose lowest score is 5
+
+
+@pytest.mark.parametrize("alpha", [2, float("nan"), None, "x"])
+def test_alpha_is_checked_when_it_is_set(alpha):
+    mixture = pn.Mixture(fixed(LEXICAL))
+    with pytest.raises(ValueError, match="alpha must be a number between 0 and 1"):
+        mixture.alpha = alpha
+
+
+def test_sides_must_be_rankers_with_finite_scores():
+    with pytest.raises(TypeError, match=r"did you mean alpha=0\.3"):
+        pn.Mixture(fixed(LEXICAL), 0.3)
+    with pytest.raises(TypeError, match="a mixture is of rankers"):
+        pn.Mixture(LEXICAL)
+    with pytest.raises(ValueError, match="infinite"):
+        pn.Mixture(rescored({"a": np.inf, "b": 1.0, "c": 1.0})).transform(LEXICAL)
+
+
 def test_grid_search_tunes_alpha():
     relevant = pd.DataFrame({"qid": ["q1"], "docno": ["d"], "label": [1]})
     mixture = pn.Mixture(fixed(results(("q1", "d", 1.0))), fixed(LEXICAL), alpha=0.0, normalise="minmax")
