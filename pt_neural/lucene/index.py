@@ -135,9 +135,10 @@ class LuceneIndex(pt.Artifact, pt.Indexer):
         Returns:
             A transformer that retrieves, or scores rows with a docno; see :meth:`Retriever.transform`.
 
-        Example:
-            >>> candidates = index.bm25(num_results=100)(topics)
-            >>> index.bm25(field="title")(candidates)
+        Example::
+
+            candidates = index.bm25(num_results=100)(topics)
+            scored_by_title = index.bm25(field="title")(candidates)
         """
         return BM25(self, k1=k1, b=b, **options)
 
