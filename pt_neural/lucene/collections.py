@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pt_neural.lucene.index import LuceneIndex
 
 POLL = 200  # milliseconds between two looks at a running build
+PATIENCE = 10_000  # milliseconds for a build to end that was interrupted
 
 
 def index_collection(
@@ -61,7 +62,7 @@ def _run(flags: Sequence[str], verbose: bool) -> int:
             running = _wait(thread)
             bar.update(_count(program) - bar.n)
     except BaseException:
-        _interrupt(thread)
+        _stop(program, thread)
         raise
     finally:
         bar.close()
@@ -94,5 +95,7 @@ def _count(program: Any) -> int:
 
 
 @in_java
-def _interrupt(thread: Any) -> None:
-    thread.interrupt()
+def _stop(program: Any, thread: Any) -> None:
+    """Close Anserini's writer, which ends its workers, and wait until nothing writes to the directory any more."""
+    program.writer.rollback()
+    thread.join(PATIENCE)
