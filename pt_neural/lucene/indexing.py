@@ -97,8 +97,6 @@ class LuceneIndexer(pt.Indexer):
         with atomic_directory(path, overwrite=self.overwrite) as directory:
             analysis = Analysis(self.stemmer, self.stopwords).keep(directory)
             count = self._write(directory, documents)
-            if not count:
-                raise ValueError(f"there were no documents to index at {path}; has the iterator been used before?")
             write_metadata(directory, type="sparse_index", format="anserini", documents=count, analysis=analysis)
         return self._index
 
@@ -113,6 +111,10 @@ class LuceneIndexer(pt.Indexer):
     def _write_lucene(self, directory: Path, documents: Iterator[PreparedDocument]) -> int:
         with Writer(directory, self) as writer:
             return sum(writer.add(chunk) for chunk in _chunks(documents))
+
+    def subtransformers(self) -> dict[str, Any]:
+        """None; PyTerrier would take an empty list of fields for one of transformers."""
+        return {}
 
     def schematic(self, *, input_columns: list[str] | None = None) -> dict[str, Any]:
         """How PyTerrier draws it."""
