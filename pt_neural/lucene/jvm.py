@@ -192,6 +192,8 @@ def java_options(version: int, heap: str | None) -> list[str]:
     """Options of the JVM: Ctrl-C stays with Python, newer Javas keep quiet about what Lucene does."""
     options = ["-Xrs", "--enable-native-access=ALL-UNNAMED"]
     if heap:
+        if not re.fullmatch(r"\d+[kmgKMG]", heap):
+            raise JavaError(f"the heap ({HEAP_VARIABLE} or start_java(heap=...)) is {heap!r}; write it like '8g'")
         options.append(f"-Xmx{heap}")
     if version >= 23:
         options.append("--sun-misc-unsafe-memory-access=allow")

@@ -41,6 +41,11 @@ def test_options_fit_the_version():
     assert jvm.java_options(25, None)[-1] == "--sun-misc-unsafe-memory-access=allow"
 
 
+def test_a_heap_that_java_would_not_understand_is_refused():
+    with pytest.raises(jvm.JavaError, match=r"PT_NEURAL_JAVA_HEAP.*'lots'; write it like '8g'"):
+        jvm.java_options(21, "lots")
+
+
 def test_an_old_java_is_refused_before_it_starts(monkeypatch, tmp_path):
     monkeypatch.setenv("JAVA_HOME", release(tmp_path / "old", 'JAVA_VERSION="17.0.15"'))
     with pytest.raises(jvm.JavaError, match=r"JAVA_HOME=.*old is Java 17, .*21 or newer; unset JAVA_HOME"):
