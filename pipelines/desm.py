@@ -3,6 +3,7 @@
 Table 3: telescoped, the first stage's top k documents are re-ranked. Table 4: every document is a candidate.
 """
 
+import argparse
 from functools import partial
 
 import pyterrier as pt
@@ -10,7 +11,7 @@ from ir_measures import nDCG
 
 import pt_neural as pn
 from pipelines import desm_figures
-from pipelines.common import Collection, Workspace, compare, load, parser, tuned
+from pipelines.common import Split, Workspace, compare, load, parser, tuned
 
 MEASURES = [nDCG @ 1, nDCG @ 3, nDCG @ 10]
 MIN_QUERIES = 1000  # fewer queries than this are no corpus to train word embeddings on
@@ -21,11 +22,19 @@ def main() -> None:
     arguments = parser(__doc__.split("\n\n")[0])
     arguments.add_argument("--depth", type=int, default=100, help="candidates a query in the telescoped table")
     arguments.add_argument("--dim", type=int, default=200, help="dimensions of the embeddings (paper: 200)")
+    arguments.add_argument(
+        "--sweep",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="choose BM25's k1 and b on training queries",
+    )
     arguments = arguments.parse_args()
 
     collection = load(arguments.dataset)
     workspace = Workspace(arguments.out, "desm", collection)
-    bm25 = tuned_bm25(workspace.index(), collection, arguments.seed)
+    bm25 = workspace.index().bm25()
+    if arguments.sweep and collection.train is not None:
+        bm25 = swept_bm25(workspace.index(), collection.train, arguments.seed)
     print(f"first stage: {bm25!r}", flush=True)
     candidates = bm25 % arguments.depth
     trained = embeddings(workspace, arguments.dim, arguments.seed)
@@ -57,13 +66,11 @@ def main() -> None:
     print(f"\nTables, runs and figures are in {workspace.results}.")
 
 
-def tuned_bm25(index: pn.LuceneIndex, collection: Collection, seed: int, queries: int = 500) -> pt.Transformer:
-    """BM25 with k1 and b swept on training queries, as in section 3.3; the defaults where there are none."""
-    bm25 = index.bm25(num_results=10)
-    if collection.train is not None:
-        sample = collection.train.sample(queries, seed)
-        grid = {bm25: {"k1": [0.5, 0.9, 1.3, 1.7, 2.1], "b": [0.3, 0.4, 0.5, 0.65, 0.8, 0.95]}}
-        pt.GridSearch(bm25, grid, sample.topics, sample.qrels, "ndcg_cut_10", verbose=False)
+def swept_bm25(index: pn.LuceneIndex, train: Split, seed: int, queries: int = 500) -> pt.Transformer:
+    """BM25 with k1 and b swept on training queries, as in section 3.3."""
+    bm25, sample = index.bm25(num_results=10), train.sample(queries, seed)
+    grid = {bm25: {"k1": [0.5, 0.9, 1.3, 1.7, 2.1], "b": [0.3, 0.4, 0.5, 0.65, 0.8, 0.95]}}
+    pt.GridSearch(bm25, grid, sample.topics, sample.qrels, "ndcg_cut_10", verbose=False)
     return index.bm25(k1=bm25.k1, b=bm25.b)
 
 
