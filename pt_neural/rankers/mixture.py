@@ -123,7 +123,7 @@ class Mixture(pt.Transformer):
         pt.validate.columns(inp, includes=["qid", "docno", "score"] if self.b is None else ["qid"], context=self)
         right = inp if self.b is None else self.b.transform(inp)
         rows, a, b = align(self.a.transform(inp), right)
-        if not (np.isfinite(a) | np.isnan(a)).all() or not (np.isfinite(b) | np.isnan(b)).all():
+        if np.isinf(a).any() or np.isinf(b).any():
             raise ValueError(f"{self!r} got infinite scores; no mixture with them makes sense")
         queries = pd.factorize(rows["qid"])[0]
         return Sides(

@@ -26,7 +26,7 @@ class VectorTable:
     """
 
     def __init__(self, index: "FlexIndex | str | os.PathLike"):
-        self.path = os.fspath(getattr(index, "index_path", index))
+        self.path = os.path.abspath(getattr(index, "index_path", index))
 
     @cached_property
     def _content(self) -> tuple[list[str], np.ndarray]:
