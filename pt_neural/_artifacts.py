@@ -7,7 +7,10 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
 
 METADATA = "pt_meta.json"
 
@@ -78,6 +81,28 @@ def read_json(path: str | os.PathLike) -> Any:
     except FileNotFoundError:
         raise ArtifactError(f"{path} is missing; the directory is not a complete artifact") from None
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ArtifactError(f"{path} is damaged: {error}") from None
+
+
+def write_tensors(path: str | os.PathLike, tensors: "dict[str, np.ndarray]") -> None:
+    """Write named arrays of any shapes and numeric dtypes as a safetensors file."""
+    import numpy as np
+    from safetensors.numpy import save_file
+
+    # safetensors writes an array's memory as it lies there, transposed or not.
+    save_file({name: np.asarray(array, order="C") for name, array in tensors.items()}, path)
+
+
+def read_tensors(path: str | os.PathLike) -> "dict[str, np.ndarray]":
+    """Read the arrays of a safetensors file; a missing or damaged file raises :class:`ArtifactError` naming it."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    try:
+        return load_file(path)
+    except FileNotFoundError:
+        raise ArtifactError(f"{path} is missing; the directory is not a complete artifact") from None
+    except (SafetensorError, OSError, ValueError, TypeError, KeyError) as error:
         raise ArtifactError(f"{path} is damaged: {error}") from None
 
 

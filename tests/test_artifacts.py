@@ -1,9 +1,18 @@
 import json
 
+import numpy as np
 import pyterrier as pt
 import pytest
 
-from pt_neural._artifacts import ArtifactError, atomic_directory, read_json, read_metadata, write_metadata
+from pt_neural._artifacts import (
+    ArtifactError,
+    atomic_directory,
+    read_json,
+    read_metadata,
+    read_tensors,
+    write_metadata,
+    write_tensors,
+)
 
 
 def write(path, **options):
@@ -89,3 +98,27 @@ def test_json_of_other_encodings_is_damaged(tmp_path):
     (tmp_path / "x.json").write_bytes(b"\xff\xfe")
     with pytest.raises(ArtifactError, match=r"x\.json is damaged"):
         read_json(tmp_path / "x.json")
+
+
+def test_tensors_round_trip_in_every_layout(tmp_path):
+    tensors = {"transposed": np.arange(6, dtype="f4").reshape(2, 3).T, "none": np.zeros((0, 3)), "one": np.int64(7)}
+    write_tensors(tmp_path / "weights.safetensors", tensors)
+    read = read_tensors(tmp_path / "weights.safetensors")
+    assert read.keys() == tensors.keys()
+    for name, array in tensors.items():
+        np.testing.assert_array_equal(read[name], array)
+        assert (read[name].shape, read[name].dtype) == (array.shape, array.dtype)
+
+
+@pytest.mark.parametrize("keep", [0, 5, 40, -1])
+def test_cut_tensors_name_the_file(tmp_path, keep):
+    path = tmp_path / "weights.safetensors"
+    write_tensors(path, {"a": np.ones(8)})
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(ArtifactError, match=r"weights\.safetensors is damaged"):
+        read_tensors(path)
+
+
+def test_missing_tensors_name_the_file(tmp_path):
+    with pytest.raises(ArtifactError, match=r"weights\.safetensors is missing"):
+        read_tensors(tmp_path / "weights.safetensors")
