@@ -1,0 +1,277 @@
+"""Latent semantic analysis (Deerwester et al., 1990), a baseline of the DESM, CLSM, Duet and SSI papers."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import csr_array
+
+from pt_neural._artifacts import (
+    ArtifactError,
+    atomic_directory,
+    read_json,
+    read_metadata,
+    read_tensors,
+    write_json,
+    write_metadata,
+    write_tensors,
+)
+from pt_neural.rankers import TwoTower
+from pt_neural.text import TEXT_FIELDS, ForwardIndex, PackedSequences, Vocabulary, tokenise_packed
+from pt_neural.text.counts import bag_of_words, count_corpus
+from pt_neural.text.tf_idf import inverse_document_frequency, tf_idf
+
+if TYPE_CHECKING:
+    from pyterrier_dr import FlexIndex
+
+FITTED_WITH = ("dim", "min_count", "max_terms", "sublinear_tf", "seed")
+NEGLIGIBLE = 1e-6  # a term vector this short is rounding error: the term is in none of the latent dimensions
+
+
+class LSA(TwoTower):
+    """Cosine of query and document in the space of a truncated singular value decomposition.
+
+    Of the tf-idf matrix of a collection, terms by documents, C = U Σ Vᵀ, the ``dim`` largest singular values are kept.
+    The tf-idf vector d of a text becomes Aᵀ d with A = U_k Σ_k⁻¹, and the score is the cosine of two such vectors
+    (CLSM paper, section 2.2, equation 1). Texts that share no word are similar where their words occur with the same
+    other words. tf-idf is that of scikit-learn's ``TfidfTransformer``, (1 + ln tf) (ln((1 + N) / (1 + df)) + 1), each
+    document of the collection scaled to length 1; the decomposition is its ``TruncatedSVD``, randomised.
+
+    The papers leave the term weights open. The logarithm of tf was chosen on the dev queries of ``neural:pydocs`` by
+    ``pipelines/lsa_settings.py``, where the paper's A was also better than U_k alone, with 100, 200 and 400 dimensions.
+    More dimensions were better, at the price of time and memory.
+
+    Terms that the collection lacks are ignored. A query without any known term scores 0 with every document, and
+    retrieves none; a document without any known term scores -1, and is never retrieved.
+
+    Args:
+        dim: Latent dimensions.
+        scaling: ``"inverse"`` projects by U_k Σ_k⁻¹, so that rare themes weigh as much as common ones; None by U_k.
+        sublinear_tf: Weigh tf occurrences as 1 + ln tf; False as tf.
+        min_count: Terms that occur less often are left out.
+        max_terms: Keep only that many of the most frequent terms; None keeps all.
+        seed: Seed of the randomised decomposition.
+        fields: Text columns, joined by a space; those that a frame lacks are passed over, one must be there.
+        documents: A forward index, to re-rank by ``docno``.
+        vectors: An index made by :meth:`~TwoTower.index`, to re-rank by ``docno`` from kept vectors.
+        batch_size: Documents encoded at a time.
+        verbose: Show a progress bar while encoding documents.
+
+    Attributes:
+        vocabulary: The terms, with their document frequencies; None until :meth:`fit_corpus`.
+        term_vectors: U_k, float32 of shape ``(len(vocabulary), dim)``.
+        singular_values: The diagonal of Σ_k, float32 of shape ``(dim,)``, falling.
+
+    Raises:
+        ValueError: If a setting is out of range.
+
+    Example::
+
+        lsa = pn.LSA(dim=200).fit_corpus(docs.get_corpus_iter())
+        lsa.neighbours("eigenvalue", k=5)
+        (bm25 % 100 >> index.text_loader() >> lsa).search("pairwise distance")
+    """
+
+    schematic = {"label": "LSA", "help_url": None}
+
+    def __init__(
+        self,
+        dim: int = 200,
+        *,
+        scaling: Literal["inverse"] | None = "inverse",
+        sublinear_tf: bool = True,
+        min_count: int = 2,
+        max_terms: int | None = None,
+        seed: int = 13,
+        fields: str | Sequence[str] = TEXT_FIELDS,
+        documents: ForwardIndex | None = None,
+        vectors: "FlexIndex | None" = None,
+        batch_size: int = 1024,
+        verbose: bool = False,
+    ):
+        if scaling not in (None, "inverse"):
+            raise ValueError(f"scaling must be None or 'inverse', not {scaling!r}")
+        for name, value in (("dim", dim), ("min_count", min_count), ("max_terms", max_terms)):
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be at least 1, not {value}")
+        super().__init__(fields=fields, documents=documents, vectors=vectors, batch_size=batch_size, verbose=verbose)
+        self.dim = dim
+        self.scaling = scaling
+        self.sublinear_tf = sublinear_tf
+        self.min_count = min_count
+        self.max_terms = max_terms
+        self.seed = seed
+        self.vocabulary: Vocabulary | None = None
+        self.term_vectors: np.ndarray | None = None
+        self.singular_values: np.ndarray | None = None
+        self._mapping: tuple[Vocabulary, np.ndarray] | None = None  # the last forward index's ids to ours
+
+    def fit_corpus(
+        self, corpus: Iterable[Mapping[str, Any]] | pd.DataFrame | ForwardIndex, *, verbose: bool = True
+    ) -> "LSA":
+        """Decompose the tf-idf matrix of a collection, which is held in memory, as a sparse matrix.
+
+        Args:
+            corpus: Documents with ``docno`` and text, read once, or a forward index.
+            verbose: Show a progress bar while reading.
+
+        Returns:
+            This ranker.
+
+        Raises:
+            TypeError: If the corpus is none of these.
+            ValueError: If the documents have too few terms, or fewer independent ones than ``dim``.
+        """
+        limits = {"min_count": self.min_count, "max_terms": self.max_terms}
+        vocabulary, counts = count_corpus(corpus, **limits, fields=self.fields, desc=f"{self!r} terms", verbose=verbose)
+        if len(vocabulary) < 2:
+            raise ValueError(
+                f"LSA needs two terms or more that occur at least {self.min_count} times; {counts.shape[0]:,} "
+                f"documents have {len(vocabulary)}. Give more documents or a smaller min_count"
+            )
+        weights = tf_idf(counts, inverse_document_frequency(vocabulary), sublinear_tf=self.sublinear_tf)
+        return self._set(vocabulary, *decompose(weights, self.dim, self.seed))
+
+    def _set(self, vocabulary: Vocabulary, term_vectors: np.ndarray, singular_values: np.ndarray) -> "LSA":
+        shapes = (len(vocabulary), self.dim), (self.dim,)
+        for array, shape in zip((term_vectors, singular_values), shapes, strict=True):
+            if array.shape != shape or array.dtype != np.float32:
+                raise ValueError(f"an array is {array.dtype} of shape {array.shape}, not float32 of shape {shape}")
+        self._idf = inverse_document_frequency(vocabulary)
+        self.vocabulary, self.term_vectors, self.singular_values = vocabulary, term_vectors, singular_values
+        self._mapping = None
+        return self
+
+    def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
+        """Unit vectors of queries; zero where no term is known."""
+        return self.encode_documents(texts)
+
+    def encode_documents(self, texts: Sequence[str]) -> np.ndarray:
+        """Unit vectors of texts; zero where no term is known."""
+        self._require_fitted()
+        return self._project(tokenise_packed(texts, self.vocabulary, drop_unknown=True))
+
+    def encode_sequences(self, sequences: PackedSequences, vocabulary: Vocabulary) -> np.ndarray:
+        """Unit vectors of documents given as term ids over another vocabulary."""
+        self._require_fitted()
+        if self._mapping is None or self._mapping[0] is not vocabulary:
+            self._mapping = (vocabulary, vocabulary.mapping_to(self.vocabulary))
+        return self._project(PackedSequences(self._mapping[1][sequences.terms], sequences.offsets))
+
+    def _project(self, sequences: PackedSequences) -> np.ndarray:
+        counts = bag_of_words(sequences, len(self.vocabulary))
+        vectors = tf_idf(counts, self._idf, sublinear_tf=self.sublinear_tf) @ self.term_vectors
+        return _unit_rows(vectors / self.singular_values if self.scaling == "inverse" else vectors)
+
+    def _require_fitted(self) -> None:
+        if self.vocabulary is None:
+            raise RuntimeError(f"{self!r} knows no documents yet; call lsa.fit_corpus(docs.get_corpus_iter()) first")
+
+    def neighbours(self, word: str, k: int = 10) -> pd.DataFrame:
+        """The terms that occur in the most similar documents: largest cosines of the rows of U_k Σ_k.
+
+        Args:
+            word: A term of the vocabulary.
+            k: Number of neighbours.
+
+        Returns:
+            Frame with ``word`` and ``similarity``, most similar first, the word itself included.
+
+        Raises:
+            KeyError: If the word is unknown.
+        """
+        self._require_fitted()
+        if word not in self.vocabulary:
+            raise KeyError(f"{word!r} is none of the {len(self.vocabulary):,} terms of {self!r}")
+        terms = _unit_rows(self.term_vectors * self.singular_values)
+        similarity = terms @ terms[self.vocabulary.ids([word])[0]]
+        nearest = np.argsort(-similarity, kind="stable")[:k]
+        return pd.DataFrame({"word": [self.vocabulary.terms[i] for i in nearest], "similarity": similarity[nearest]})
+
+    def save(self, path: str | os.PathLike, *, overwrite: bool = False) -> None:
+        """Write the fitted model to a directory, atomically.
+
+        Args:
+            path: Directory to create.
+            overwrite: Replace a model that is there.
+
+        Raises:
+            RuntimeError: If the model is not fitted.
+        """
+        self._require_fitted()
+        with atomic_directory(path, overwrite=overwrite) as temporary:
+            write_metadata(temporary, type="ranker", format="lsa")
+            settings = {name: getattr(self, name) for name in (*FITTED_WITH, "scaling")}
+            write_json(temporary / "config.json", {**settings, "fields": list(self.fields)})
+            weights = {"term_vectors": self.term_vectors, "singular_values": self.singular_values}
+            write_tensors(temporary / "weights.safetensors", weights)
+            self.vocabulary.save(temporary / "vocabulary")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike, **options: Any) -> "LSA":
+        """Read what :meth:`save` wrote.
+
+        Args:
+            path: The directory.
+            **options: Arguments of the class that differ, such as ``vectors=``.
+
+        Raises:
+            FileNotFoundError: If there is no such directory.
+            ArtifactError: If a file in it is damaged or foreign; the message names the file.
+            ValueError: If an option can only be changed by fitting.
+        """
+        path = Path(path)
+        read_metadata(path, type="ranker", format="lsa")
+        if fixed := options.keys() & set(FITTED_WITH):
+            raise ValueError(f"{', '.join(sorted(fixed))} cannot be changed by loading; fit a new LSA instead")
+        config, vocabulary = read_json(path / "config.json"), Vocabulary.load(path / "vocabulary")
+        weights = read_tensors(path / "weights.safetensors")
+        try:
+            model = cls(**config)._set(vocabulary, weights["term_vectors"], weights["singular_values"])
+        except (TypeError, ValueError, KeyError) as error:
+            raise ArtifactError(
+                f"{path / 'weights.safetensors'}, config.json and vocabulary do not fit: {error}"
+            ) from None
+        return cls(**{**config, **options})._set(vocabulary, model.term_vectors, model.singular_values)
+
+    def __repr__(self) -> str:
+        return f"LSA(dim={self.dim})"
+
+
+def decompose(weights: csr_array, dim: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """The largest singular values of a matrix, and the vectors of its columns.
+
+    Args:
+        weights: Term weights of shape ``(documents, terms)``; scaled to rows of length 1 here.
+        dim: Singular values to keep.
+        seed: Seed of the randomised decomposition.
+
+    Returns:
+        U_k, float32 of shape ``(terms, dim)``, and the diagonal of Σ_k, float32 of shape ``(dim,)``.
+
+    Raises:
+        ValueError: If the matrix has a smaller rank.
+    """
+    from sklearn.decomposition import TruncatedSVD
+    from sklearn.preprocessing import normalize
+
+    rows = normalize(weights.astype(np.float64))
+    svd = TruncatedSVD(min(dim, *rows.shape), algorithm="randomized", random_state=seed).fit(rows)
+    singular_values = svd.singular_values_
+    rank = int((singular_values > singular_values[0] * max(rows.shape) * np.finfo(np.float64).eps).sum())
+    if rank < dim:
+        raise ValueError(
+            f"dim={dim} is too large: the {rows.shape[0]:,} documents over {rows.shape[1]:,} terms have only {rank} "
+            f"independent dimensions; choose dim={rank} or less"
+        )
+    term_vectors = svd.components_.T
+    term_vectors[np.linalg.norm(term_vectors, axis=1) < NEGLIGIBLE] = 0
+    return np.ascontiguousarray(term_vectors, dtype=np.float32), singular_values.astype(np.float32)
+
+
+def _unit_rows(matrix: np.ndarray) -> np.ndarray:
+    lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
+    return np.divide(matrix, lengths, out=np.zeros_like(matrix), where=lengths > 0)
