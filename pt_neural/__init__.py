@@ -13,6 +13,7 @@ _HOMES = {
     "ForwardIndex": "pt_neural.text",
     "EmbeddingSpaces": "pt_neural.embeddings",
     "DESM": "pt_neural.models",
+    "LSA": "pt_neural.models",
     "Mixture": "pt_neural.rankers",
     "tune_alpha": "pt_neural.experiment",
     "explain": "pt_neural.explain",

@@ -1,4 +1,4 @@
-"""Latent semantic analysis (Deerwester et al., 1990), a baseline of the DESM, CLSM, Duet and SSI papers."""
+"""Latent semantic analysis (Deerwester et al., 1990), a baseline of the DESM, Duet and SSI papers."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import csr_array
 
 from pt_neural._artifacts import (
     ArtifactError,
@@ -19,6 +18,7 @@ from pt_neural._artifacts import (
     write_metadata,
     write_tensors,
 )
+from pt_neural.models.truncated_svd import decompose
 from pt_neural.rankers import TwoTower
 from pt_neural.text import TEXT_FIELDS, ForwardIndex, PackedSequences, Vocabulary, tokenise_packed
 from pt_neural.text.counts import bag_of_words, count_corpus
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from pyterrier_dr import FlexIndex
 
 FITTED_WITH = ("dim", "min_count", "max_terms", "sublinear_tf", "seed")
-NEGLIGIBLE = 1e-6  # a term vector this short is rounding error: the term is in none of the latent dimensions
 
 
 class LSA(TwoTower):
@@ -239,37 +238,6 @@ class LSA(TwoTower):
 
     def __repr__(self) -> str:
         return f"LSA(dim={self.dim})"
-
-
-def decompose(weights: csr_array, dim: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """The largest singular values of a matrix, and the vectors of its columns.
-
-    Args:
-        weights: Term weights of shape ``(documents, terms)``; scaled to rows of length 1 here.
-        dim: Singular values to keep.
-        seed: Seed of the randomised decomposition.
-
-    Returns:
-        U_k, float32 of shape ``(terms, dim)``, and the diagonal of Σ_k, float32 of shape ``(dim,)``.
-
-    Raises:
-        ValueError: If the matrix has a smaller rank.
-    """
-    from sklearn.decomposition import TruncatedSVD
-    from sklearn.preprocessing import normalize
-
-    rows = normalize(weights.astype(np.float64))
-    svd = TruncatedSVD(min(dim, *rows.shape), algorithm="randomized", random_state=seed).fit(rows)
-    singular_values = svd.singular_values_
-    rank = int((singular_values > singular_values[0] * max(rows.shape) * np.finfo(np.float64).eps).sum())
-    if rank < dim:
-        raise ValueError(
-            f"dim={dim} is too large: the {rows.shape[0]:,} documents over {rows.shape[1]:,} terms have only {rank} "
-            f"independent dimensions; choose dim={rank} or less"
-        )
-    term_vectors = svd.components_.T
-    term_vectors[np.linalg.norm(term_vectors, axis=1) < NEGLIGIBLE] = 0
-    return np.ascontiguousarray(term_vectors, dtype=np.float32), singular_values.astype(np.float32)
 
 
 def _unit_rows(matrix: np.ndarray) -> np.ndarray:
