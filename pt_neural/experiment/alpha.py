@@ -8,8 +8,8 @@ import pandas as pd
 import pyterrier as pt
 from ir_measures import nDCG
 
+from pt_neural._evaluation import RunEvaluator, parse_measure
 from pt_neural._frames import with_scores
-from pt_neural.experiment.evaluation import RunEvaluator
 from pt_neural.rankers import Mixture
 from pt_neural.rankers.mixture import Sides
 
@@ -131,7 +131,7 @@ def tune_alpha(
         raise ValueError(f"points must be at least 2, for alpha 0 and 1, not {points}")
     if "docno" not in topics and topics["qid"].duplicated().any():
         raise ValueError(f"query {topics['qid'][topics['qid'].duplicated()].iloc[0]!r} occurs twice in topics")
-    measure = _parse(measure)
+    measure = parse_measure(measure)
     before, mixture = _split(pipeline)
     sides = mixture.sides(topics if before is None else before.transform(topics))
     evaluate = RunEvaluator(sides.rows, qrels, topics["qid"], measure)
@@ -155,16 +155,6 @@ def best_alpha(per_query: pd.DataFrame) -> float:
     """The alpha with the highest mean over queries; of equally good ones the smallest."""
     means = per_query.to_numpy().mean(axis=1)
     return float(per_query.index[np.flatnonzero(means >= means.max() - 1e-12)[0]])
-
-
-def _parse(measure: ir_measures.Measure | str) -> ir_measures.Measure:
-    """A measure of ir_measures, also by its name there or in trec_eval."""
-    if not isinstance(measure, str):
-        return measure
-    try:
-        return ir_measures.parse_measure(measure)
-    except NameError:
-        return ir_measures.parse_trec_measure(measure)[0]
 
 
 def _split(pipeline: pt.Transformer) -> tuple[pt.Transformer | None, Mixture]:

@@ -1,6 +1,10 @@
 """One file a model family: the formula or the network, and its transformer."""
 
+from pt_neural.models.clsm import CLSM
 from pt_neural.models.desm import DESM
+from pt_neural.models.dssm import DSSM
 from pt_neural.models.lsa import LSA
 
-__all__ = ["DESM", "LSA"]
+CDSSM = CLSM
+
+__all__ = ["CDSSM", "CLSM", "DESM", "DSSM", "LSA"]

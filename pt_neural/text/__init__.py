@@ -3,17 +3,20 @@
 from pt_neural.text.corpus import read_documents
 from pt_neural.text.fields import TEXT_FIELDS, frame_texts, join_fields
 from pt_neural.text.forward_index import ForwardIndex
-from pt_neural.text.packed import PackedSequences, tokenise_packed
+from pt_neural.text.packed import PackedSequences, pack_texts, tokenise_packed
 from pt_neural.text.tokeniser import token_spans, tokenise
 from pt_neural.text.vocabulary import Vocabulary
+from pt_neural.text.word_hashing import WordHashing
 
 __all__ = [
     "TEXT_FIELDS",
     "ForwardIndex",
     "PackedSequences",
     "Vocabulary",
+    "WordHashing",
     "frame_texts",
     "join_fields",
+    "pack_texts",
     "read_documents",
     "token_spans",
     "tokenise",

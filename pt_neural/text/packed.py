@@ -1,6 +1,7 @@
 """Many token sequences in two arrays."""
 
 from array import array
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
@@ -107,6 +108,27 @@ def tokenise_packed(texts: Iterable[Any], vocabulary: Vocabulary, *, drop_unknow
         terms.extend(filter(_is_known, ids) if drop_unknown else ids)
         ends.append(len(terms))
     return PackedSequences(np.array(terms, dtype=np.int32), np.array(ends, dtype=np.int64))
+
+
+def pack_texts(texts: Iterable[Any]) -> tuple[PackedSequences, list[str]]:
+    """Tokenise texts, and number their terms in the order in which they are first seen.
+
+    Returns:
+        The texts as term ids, and the distinct terms.
+
+    Example::
+
+        >>> sequences, terms = pack_texts(["a river", "a city"])
+        >>> sequences[1], terms
+        (array([0, 2], dtype=int32), ['a', 'river', 'city'])
+    """
+    numbers: defaultdict[str, int] = defaultdict()
+    numbers.default_factory = numbers.__len__
+    terms, ends = array("i"), array("q", [0])
+    for text in texts:
+        terms.extend(map(numbers.__getitem__, tokenise(text)))
+        ends.append(len(terms))
+    return PackedSequences(np.array(terms, dtype=np.int32), np.array(ends, dtype=np.int64)), list(numbers)
 
 
 def _is_known(term: int) -> bool:

@@ -1,4 +1,4 @@
-"""Many score vectors over the same rows, evaluated per query by ir_measures."""
+"""Measures by name, and many score vectors over the same rows, evaluated per query by ir_measures."""
 
 from collections.abc import Iterable, Sequence
 
@@ -56,6 +56,20 @@ class RunEvaluator:
             keep = single >= np.partition(single, len(single) - self._cutoff)[len(single) - self._cutoff]
             rows, scores = rows[keep], scores[keep]
         return dict(zip(self._docnos[rows], scores.tolist(), strict=True))
+
+
+def parse_measure(measure: ir_measures.Measure | str) -> ir_measures.Measure:
+    """A measure of ir_measures, also by its name there (``"nDCG@10"``) or in trec_eval (``"ndcg_cut_10"``)."""
+    if not isinstance(measure, str):
+        return measure
+    try:
+        return ir_measures.parse_measure(measure)
+    except (NameError, ValueError, SyntaxError):
+        pass
+    try:
+        return ir_measures.parse_trec_measure(measure)[0]
+    except ValueError:
+        raise ValueError(f"{measure!r} is no measure of ir_measures; nDCG@10, AP and RR@10 are") from None
 
 
 def _rows_by_query(qids: pd.Series, wanted: Sequence[str]) -> dict[str, np.ndarray]:

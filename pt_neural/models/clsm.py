@@ -1,0 +1,134 @@
+"""The Convolutional Latent Semantic Model (Shen, He, Gao, Deng and Mesnil, 2014), also known as CDSSM."""
+
+from typing import Any, ClassVar, Literal
+
+import torch
+from scipy.sparse import csr_array
+from torch import Tensor, nn
+
+from pt_neural.models.hashing_layer import HashingLayer
+from pt_neural.models.window_pooling import max_over_windows
+from pt_neural.rankers.hashed import HashedCorpus, HashedTexts
+from pt_neural.rankers.hashed_two_tower import HashedTwoTower
+from pt_neural.text import PackedSequences
+
+
+class CLSM(HashedTwoTower):
+    """Cosine of a query and a document, each a sequence of word n-grams that are convolved and pooled.
+
+    Every window of three words, each word the counts of its letter trigrams, is projected to 300 tanh units
+    (equations 1 and 2); max pooling keeps the largest value of each unit over the text (section 3.4); a semantic layer
+    of 128 tanh units gives the vector (section 3.5); the score is the cosine (equation 4). Query and document have
+    networks of their own, without biases. A text without any letter trigram that was seen in training has no
+    vector: such a query scores 0, such a document -1.
+
+    The paper trains with J = 4 or 50 random documents, ``pn.Training(negatives="random", num_negatives=50)``. The
+    default is the relevant documents of the other groups of the batch, which are encoded anyway, and Adam.
+
+    Args:
+        window: Words a window: an odd number; the paper has 1, 3 and 5.
+        filters: Units of the convolutional layer.
+        dim: Length of the vectors.
+        padding: What the padding word ``<s>`` at both ends of a text is, which the paper leaves open: ``"word"``, a
+            word with letter trigrams of its own, or ``"zero"``, nothing.
+        max_terms: Terms that are a sequence; the letter trigrams of the rest of a longer text are summed into one
+            more word (Duet paper, section 4.3). None takes all as a sequence.
+        shared: One network for queries and documents. The paper found two better.
+        ngram_sizes: Lengths of the letter n-grams.
+        training: How to train; see :class:`~pt_neural.Training`.
+        fields: Text columns, joined by a space; those that a frame lacks are passed over, one must be there. The
+            paper has titles only: ``fields="title"``.
+        documents: A forward index: training and re-ranking need ``docno`` only, and random negatives come from the
+            whole collection.
+        vectors: An index made by :meth:`index`, to re-rank by ``docno`` from kept vectors.
+        device: Where to score: ``"auto"``, ``"cpu"``, ``"cuda"``, ``"mps"``.
+        batch_size: Texts encoded at a time.
+        verbose: Show a progress bar while encoding documents.
+
+    Raises:
+        ValueError: If the window is even, a size is below 1, or the padding is unknown.
+
+    Example::
+
+        clsm = pn.CLSM(training=pn.Training(epochs=10))
+        (candidates >> clsm).fit(train, docs.get_qrels("train"), dev, docs.get_qrels("dev"))
+        (candidates >> clsm).search("pairwise distance")
+    """
+
+    schematic = {"label": "CLSM", "help_url": None}
+    artifact_format = "clsm"
+    own_training: ClassVar[dict[str, Any]] = {"loss": "softmax", "gamma": 10.0, "negatives": "in-batch"}
+
+    def __init__(
+        self,
+        window: int = 3,
+        *,
+        filters: int = 300,
+        dim: int = 128,
+        padding: Literal["word", "zero"] = "word",
+        max_terms: int | None = 499,
+        **options: Any,
+    ):
+        super().__init__(**options)
+        if window < 1 or window % 2 == 0:
+            raise ValueError(f"window must be an odd number of words, not {window}")
+        if min(filters, dim, max_terms or 1) < 1:
+            raise ValueError(f"filters, dim and max_terms must be at least 1, not {filters}, {dim}, {max_terms}")
+        if padding not in ("word", "zero"):
+            raise ValueError(f"padding must be 'word' or 'zero', not {padding!r}")
+        self.window = window
+        self.filters = filters
+        self.dim = dim
+        self.padding = padding
+        self.max_terms = max_terms
+
+    @property
+    def hashes_padding(self) -> bool:
+        """Whether the padding word has letter n-grams of its own."""
+        return self.padding == "word" and self.window > 1
+
+    def tower(self, num_ngrams: int) -> nn.Module:
+        """A new network for one side."""
+        return ConvolutionalTower(num_ngrams, self.window, self.filters, self.dim)
+
+    def corpus(self, sequences: PackedSequences, bags: csr_array) -> HashedCorpus:
+        """Texts cut as the model wants them."""
+        return HashedCorpus(sequences, bags, max_terms=self.max_terms)
+
+    def settings(self) -> dict[str, Any]:
+        """What makes the model what it is."""
+        own = ("window", "filters", "dim", "padding", "max_terms")
+        return {**{name: getattr(self, name) for name in own}, **super().settings()}
+
+    def __repr__(self) -> str:
+        return f"CLSM(window={self.window})"
+
+
+class ConvolutionalTower(nn.Module):
+    """A text as a sequence of windows of words, convolved, pooled, and projected.
+
+    Args:
+        num_ngrams: Number of letter n-grams.
+        window: Words a window.
+        filters: Units of the convolutional layer.
+        dim: Units of the semantic layer.
+    """
+
+    def __init__(self, num_ngrams: int, window: int, filters: int, dim: int):
+        super().__init__()
+        self.window = window
+        self.filters = filters
+        self.hashing = HashingLayer(num_ngrams, window * filters, bound=0.02)
+        self.semantic = nn.Linear(filters, dim, bias=False)
+        nn.init.xavier_uniform_(self.semantic.weight)
+
+    def projections(self, texts: HashedTexts) -> Tensor:
+        """What each distinct word adds to each unit at each place of a window: (distinct words * window, filters)."""
+        # W_c applied to a window (equation 2) is the sum of one projection a word: W_c is cut into a block a place.
+        return self.hashing(texts).view(-1, self.filters)
+
+    def forward(self, texts: HashedTexts) -> Tensor:
+        """Vectors of shape (texts, dim)."""
+        largest = max_over_windows(self.projections(texts), texts.words, texts.offsets, self.window)
+        pooled = torch.tanh(largest)  # tanh rises, so it may come after the maximum, once a text and not once a window
+        return torch.tanh(self.semantic(pooled))

@@ -1,0 +1,160 @@
+"""Trained two-tower rankers over letter n-grams."""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import torch
+from scipy.sparse import csr_array
+from torch import nn
+
+from pt_neural.rankers.columns import distinct_queries
+from pt_neural.rankers.hashed import PADDING, HashedCorpus, word_bags
+from pt_neural.rankers.towers import TowerCollate, Towers
+from pt_neural.rankers.trained import Scorer, Trained
+from pt_neural.rankers.two_tower import TwoTower, row_products
+from pt_neural.text import (
+    TEXT_FIELDS,
+    ForwardIndex,
+    PackedSequences,
+    Vocabulary,
+    WordHashing,
+    frame_texts,
+    pack_texts,
+)
+from pt_neural.training import Training
+from pt_neural.training.examples import Examples
+from pt_neural.training.sampling import Collate
+
+if TYPE_CHECKING:
+    from pyterrier_dr import FlexIndex
+
+
+class HashedTwoTower(TwoTower, Trained):
+    """Base of DSSM and CLSM: two networks over the letter n-grams of words, trained on groups.
+
+    Args:
+        shared: One network for queries and documents, instead of two (CLSM paper, section 5.2).
+        ngram_sizes: Lengths of the letter n-grams; ``(3,)`` in the papers.
+        training: How to train.
+        fields: Text columns, joined by a space.
+        documents: A forward index, to re-rank by ``docno`` and to draw random negatives from.
+        vectors: An index made by :meth:`index`, to re-rank by ``docno`` from kept vectors.
+        device: Where to score.
+        batch_size: Texts encoded at a time.
+        verbose: Show a progress bar while encoding documents.
+    """
+
+    def __init__(
+        self,
+        *,
+        shared: bool = False,
+        ngram_sizes: Sequence[int] = (3,),
+        training: Training | None = None,
+        fields: str | Sequence[str] = TEXT_FIELDS,
+        documents: ForwardIndex | None = None,
+        vectors: "FlexIndex | None" = None,
+        device: str = "auto",
+        batch_size: int = 1024,
+        verbose: bool = False,
+    ):
+        Trained.__init__(self, training=training, device=device)
+        TwoTower.__init__(
+            self, fields=fields, documents=documents, vectors=vectors, batch_size=batch_size, verbose=verbose
+        )
+        self.shared = shared
+        self.ngram_sizes = tuple(ngram_sizes)
+        self.hashing: WordHashing | None = None
+        self._stored: tuple[Vocabulary, WordHashing, csr_array] | None = None  # the last vocabulary's n-grams
+
+    hashes_padding = False
+
+    @abstractmethod
+    def tower(self, num_ngrams: int) -> nn.Module:
+        """A new network from :class:`~pt_neural.rankers.hashed.HashedTexts` to vectors."""
+
+    def corpus(self, sequences: PackedSequences, bags: csr_array) -> HashedCorpus:
+        """Texts as the towers take them."""
+        return HashedCorpus(sequences, bags)
+
+    def settings(self) -> dict[str, Any]:
+        """What makes the model what it is."""
+        return {"shared": self.shared, "ngram_sizes": list(self.ngram_sizes)}
+
+    def _texts(self, texts: Iterable[str], hashing: WordHashing) -> HashedCorpus:
+        sequences, terms = pack_texts(texts)
+        return self.corpus(sequences, word_bags(terms, hashing))
+
+    def _sequences(self, sequences: PackedSequences, vocabulary: Vocabulary, hashing: WordHashing) -> HashedCorpus:
+        if self._stored is None or self._stored[0] is not vocabulary or self._stored[1] is not hashing:
+            self._stored = vocabulary, hashing, word_bags(vocabulary.terms, hashing)
+        return self.corpus(sequences, self._stored[2])
+
+    def _towers(self, hashing: WordHashing) -> Towers:
+        query = self.tower(len(hashing))
+        return Towers(query, None if self.shared else self.tower(len(hashing)))
+
+    def _begin(self, examples: Examples) -> tuple[WordHashing, nn.Module, Collate]:
+        query_sequences, query_terms = pack_texts(examples.query_texts)
+        if examples.document_texts is None:
+            sequences, terms = self.documents.all(), self.documents.vocabulary.terms
+        else:
+            sequences, terms = pack_texts(examples.document_texts)
+        words = dict.fromkeys([*query_terms, *terms, *([PADDING] if self.hashes_padding else [])])
+        hashing = WordHashing.build(words, sizes=self.ngram_sizes)
+        queries = self.corpus(query_sequences, word_bags(query_terms, hashing))
+        documents = self.corpus(sequences, word_bags(terms, hashing))
+        return hashing, self._towers(hashing), TowerCollate(queries, documents)
+
+    def _scorer(self, preparation: WordHashing, frame: pd.DataFrame) -> Scorer:
+        query_rows, query_texts = distinct_queries(frame)
+        queries = self._texts(query_texts, preparation)
+        if self.documents is not None:
+            document_rows, docnos = pd.factorize(frame["docno"])
+            sequences = self.documents.sequences(list(docnos))
+            documents = self._sequences(sequences, self.documents.vocabulary, preparation)
+        else:
+            document_rows, texts = pd.factorize(np.array(frame_texts(frame, self.fields), dtype=object))
+            documents = self._texts(texts, preparation)
+
+        def scores(network: Towers) -> np.ndarray:
+            query_vectors = self._encode(network, "query", queries)
+            document_vectors = self._encode(network, "document", documents)
+            return row_products(query_vectors, query_rows, document_vectors, document_rows)
+
+        return scores
+
+    def _install(self, preparation: WordHashing, network: Towers) -> None:
+        self.hashing, self.network, self._stored = preparation, network, None
+
+    def _encode(self, network: Towers, side: str, corpus: HashedCorpus) -> np.ndarray:
+        """Unit vectors of all texts of a corpus, float32 of shape ``(len(corpus), dimensions)``."""
+        device = next(network.parameters()).device
+        blocks = []
+        with torch.inference_mode():
+            for start in range(0, len(corpus), self.batch_size):
+                texts = corpus.take(np.arange(start, min(start + self.batch_size, len(corpus))))
+                blocks.append(network.vectors(side, type(texts)(*(part.to(device) for part in texts))).cpu().numpy())
+        return np.concatenate(blocks)
+
+    def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
+        """Unit vectors of queries."""
+        return self._encode(self._fitted(), "query", self._texts(texts, self.hashing))
+
+    def encode_documents(self, texts: Sequence[str]) -> np.ndarray:
+        """Unit vectors of document texts."""
+        return self._encode(self._fitted(), "document", self._texts(texts, self.hashing))
+
+    def encode_sequences(self, sequences: PackedSequences, vocabulary: Vocabulary) -> np.ndarray:
+        """Unit vectors of documents given as term ids over a vocabulary."""
+        return self._encode(self._fitted(), "document", self._sequences(sequences, vocabulary, self.hashing))
+
+    def _save_preparation(self, directory: Path) -> None:
+        self.hashing.save(directory)
+
+    def _load_preparation(self, directory: Path) -> tuple[WordHashing, nn.Module]:
+        hashing = WordHashing.load(directory)
+        return hashing, self._towers(hashing)

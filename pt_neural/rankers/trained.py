@@ -1,0 +1,227 @@
+"""What all trained rankers share: fit, history, save and load."""
+
+import os
+from abc import abstractmethod
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import torch
+from torch import nn
+
+from pt_neural._artifacts import (
+    ArtifactError,
+    atomic_directory,
+    read_json,
+    read_metadata,
+    read_tensors,
+    write_json,
+    write_metadata,
+    write_tensors,
+)
+from pt_neural._evaluation import RunEvaluator
+from pt_neural.training import Training, losses
+from pt_neural.training.examples import Examples, Report, make_examples, require_columns
+from pt_neural.training.sampling import Collate, GroupBatches
+
+Scorer = Callable[[nn.Module], np.ndarray]
+
+
+class Trained(pt.Estimator):
+    """Base of the rankers that learn from judgements.
+
+    Args:
+        training: How to train; None for the model's default.
+        device: Where to score: ``"auto"`` (a GPU if there is one), ``"cpu"``, ``"cuda"``, ``"mps"``.
+
+    Attributes:
+        artifact_format: Names the model in ``pt_meta.json``.
+        own_training: Values for the settings of :class:`~pt_neural.Training` that are None.
+        network: The network; None before :meth:`fit`.
+        report: What the model was trained on, and what was left out; None if it was loaded.
+    """
+
+    artifact_format: ClassVar[str]
+    own_training: ClassVar[dict[str, Any]]
+
+    def __init__(self, *, training: Training | None = None, device: str = "auto"):
+        if training is not None and not isinstance(training, Training):
+            raise TypeError(f"training must be a pn.Training, not {training!r:.80}")
+        self.training = training or Training()
+        self.device = device
+        self.network: nn.Module | None = None
+        self.report: Report | None = None
+        self._history: list[dict[str, Any]] = []
+
+    @abstractmethod
+    def settings(self) -> dict[str, Any]:
+        """Arguments of the class that make the model what it is, as JSON can hold them."""
+
+    @abstractmethod
+    def _begin(self, examples: Examples) -> tuple[Any, nn.Module, Collate]:
+        """What turns texts into tensors, learned from the examples; the network as it starts; the collate function."""
+
+    @abstractmethod
+    def _scorer(self, preparation: Any, frame: pd.DataFrame) -> Scorer:
+        """Prepare the texts of a frame once; the scorer gives its rows the scores of a network."""
+
+    @abstractmethod
+    def _save_preparation(self, directory: Path) -> None:
+        """Write what turns texts into tensors."""
+
+    @abstractmethod
+    def _load_preparation(self, directory: Path) -> tuple[Any, nn.Module]:
+        """Read what turns texts into tensors, and make a network for it."""
+
+    @abstractmethod
+    def _install(self, preparation: Any, network: nn.Module) -> None:
+        """Make a trained network the model's own."""
+
+    def fit(
+        self,
+        topics_or_res_tr: pd.DataFrame,
+        qrels_tr: pd.DataFrame,
+        topics_or_res_va: pd.DataFrame | None = None,
+        qrels_va: pd.DataFrame | None = None,
+    ) -> "Trained":
+        """Train anew on candidates and their judgements; ``(candidates >> model).fit(...)`` calls this.
+
+        Args:
+            topics_or_res_tr: Candidates of the training queries: ``qid, query, docno`` and text (``docno`` is enough
+                where the model has a forward index).
+            qrels_tr: Their judgements: ``qid, docno, label``.
+            topics_or_res_va: Candidates of the dev queries. With them, the weights of the epoch with the best dev
+                measure are kept, and training stops when it no longer grows; without, the last epoch's are kept.
+            qrels_va: Judgements of the dev queries.
+
+        Returns:
+            The model. ``history`` and ``report`` tell what happened.
+
+        Raises:
+            ValueError: If there is nothing to train on; the message says why.
+            FloatingPointError: If the loss is no longer a number; the model stays as it was.
+            KeyboardInterrupt: If the user interrupts; the model then has the best weights so far.
+        """
+        from pt_neural.training.loop import train  # imports Lightning, which takes seconds
+
+        training = self.training.completed(self.own_training)
+        examples = make_examples(topics_or_res_tr, qrels_tr, training, fields=self.fields, documents=self.documents)
+        if training.verbose:
+            print(f"{self!r}: {examples.report}", flush=True)
+        with torch.random.fork_rng():
+            torch.manual_seed(training.seed)
+            preparation, network, collate = self._begin(examples)
+        evaluate = None
+        if topics_or_res_va is not None:
+            evaluate = self._evaluation(preparation, network, topics_or_res_va, qrels_va)
+        batches = GroupBatches(examples.groups, training, collate)
+        loss = losses.make_loss(training, highest=float(examples.groups.labels.max()))
+        history: list[dict[str, Any]] = []
+        try:
+            train(network, batches, loss, training, evaluate=evaluate, history=history)
+        except KeyboardInterrupt:
+            if history:
+                self._finish(preparation, network, history, examples.report)
+            raise
+        self._finish(preparation, network, history, examples.report)
+        return self
+
+    def _finish(self, preparation: Any, network: nn.Module, history: list[dict[str, Any]], report: Report) -> None:
+        self._install(preparation, network)
+        self._history, self.report = history, report
+
+    def _evaluation(
+        self, preparation: Any, network: nn.Module, frame: pd.DataFrame, qrels: pd.DataFrame | None
+    ) -> Callable[[], float]:
+        """A function that gives the dev measure of the network as it is when called."""
+        if qrels is None:
+            raise ValueError("dev candidates need dev qrels: fit(train, train_qrels, dev, dev_qrels)")
+        require_columns(frame, ("qid", "query", "docno"), "the dev frame")
+        require_columns(qrels, ("qid", "docno", "label"), "dev qrels")
+        qids = frame["qid"].drop_duplicates()
+        if self.training.dev_queries is not None:
+            qids = qids.sample(min(self.training.dev_queries, len(qids)), random_state=self.training.seed)
+            frame = frame[frame["qid"].isin(qids)]
+        measure = RunEvaluator(frame, qrels, qids, self.training.dev_measure)
+        scorer = self._scorer(preparation, frame)
+        return lambda: float(measure(scorer(network)).mean())
+
+    @property
+    def history(self) -> pd.DataFrame:
+        """One row an epoch: ``epoch``, ``loss`` (mean over groups), ``seconds`` of training, and the dev measure."""
+        return pd.DataFrame(self._history, columns=None if self._history else ["epoch", "loss", "seconds"])
+
+    def _fitted(self) -> nn.Module:
+        """The network on the model's device, or an error that says what to do."""
+        if self.network is None:
+            name = type(self).__name__
+            raise RuntimeError(
+                f"{self!r} is not trained yet: call (candidates >> model).fit(topics, qrels), or load one with "
+                f"pn.{name}.load(path)"
+            )
+        return self.network.to(self._torch_device())
+
+    def _torch_device(self) -> torch.device:
+        if self.device != "auto":
+            return torch.device(self.device)
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self.network is not None:
+            self.network.to("cpu")
+        return self.__dict__
+
+    def save(self, path: str | os.PathLike, *, overwrite: bool = False) -> None:
+        """Write the trained model to a directory, atomically.
+
+        Args:
+            path: Directory to create.
+            overwrite: Replace a model that is there.
+
+        Raises:
+            RuntimeError: If the model is not trained.
+            FileExistsError: If something is there and ``overwrite`` is false.
+        """
+        weights = {name: weight.cpu().numpy() for name, weight in self._fitted().state_dict().items()}
+        with atomic_directory(path, overwrite=overwrite) as directory:
+            write_metadata(directory, type="ranker", format=self.artifact_format)
+            settings = {**self.settings(), "fields": list(self.fields)}
+            write_json(directory / "config.json", {"settings": settings, "training": self.training.to_json()})
+            write_json(directory / "history.json", self._history)
+            write_tensors(directory / "weights.safetensors", weights)
+            self._save_preparation(directory)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike, **options: Any) -> "Trained":
+        """Read what :meth:`save` wrote.
+
+        Args:
+            path: The directory.
+            **options: Arguments of the class that differ and do not change the model, such as ``vectors=``.
+
+        Raises:
+            FileNotFoundError: If there is no such directory.
+            ArtifactError: If a file in it is missing, damaged or foreign; the message names the file.
+        """
+        path = Path(path)
+        read_metadata(path, type="ranker", format=cls.artifact_format)
+        config = read_json(path / "config.json")
+        try:
+            fixed = config["settings"].keys() & options.keys() - {"fields"}
+            model = cls(**{**config["settings"], "training": Training.from_json(config["training"]), **options})
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise ArtifactError(f"{path / 'config.json'} is damaged: {error!r}") from None
+        if fixed:
+            raise ValueError(f"{', '.join(sorted(fixed))} cannot be changed by loading; train a new model instead")
+        model._history = read_json(path / "history.json")
+        preparation, network = model._load_preparation(path)
+        weights = {name: torch.from_numpy(array) for name, array in read_tensors(path / "weights.safetensors").items()}
+        try:
+            network.load_state_dict(weights)
+        except RuntimeError as error:
+            raise ArtifactError(f"{path / 'weights.safetensors'} does not fit config.json: {error}") from None
+        model._install(preparation, network.eval())
+        return model

@@ -1,0 +1,124 @@
+"""Batches of groups with their negatives, drawn anew each epoch, the same for the same seed."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch.utils.data import Dataset, Sampler
+
+from pt_neural.training.examples import Groups
+from pt_neural.training.settings import Training
+
+Collate = Callable[[np.ndarray, np.ndarray], Any]
+DEFAULT_NEGATIVES = 4
+REDRAWS = 10
+
+
+class Batch(NamedTuple):
+    """What a network is trained on in one step.
+
+    Attributes:
+        inputs: What the network takes.
+        labels: Grades of the documents, float32 of shape (groups, 1 + negatives); the first is the positive.
+        valid: Whether there is a document, bool of the same shape.
+    """
+
+    inputs: Any
+    labels: torch.Tensor
+    valid: torch.Tensor
+
+
+class GroupBatches(Dataset):
+    """The batches of every epoch, each made when it is asked for by epoch and number.
+
+    Nothing is kept from one batch to the next, so that training goes on after an interruption as if there had been
+    none.
+
+    Args:
+        groups: The training groups.
+        training: Batch size, negatives, seed.
+        collate: Makes a network's inputs of queries (numbers of shape (groups,)) and documents (groups, 1 + negatives).
+    """
+
+    def __init__(self, groups: Groups, training: Training, collate: Collate):
+        self.groups = groups
+        self.training = training
+        self.collate = collate
+        self.groups_per_epoch = min(len(groups), training.max_groups or len(groups))
+
+    def __len__(self) -> int:
+        whole, rest = divmod(self.groups_per_epoch, self.training.batch_size)
+        alone = rest == 1 and self.training.negatives == "in-batch" and whole > 0  # it would have no negatives
+        return whole + (rest > 0 and not alone)
+
+    def __getitem__(self, key: tuple[int, int]) -> Batch:
+        epoch, number = key
+        order = np.random.default_rng([self.training.seed, epoch]).permutation(len(self.groups))
+        chosen = order[: self.groups_per_epoch][number * self.training.batch_size :][: self.training.batch_size]
+        rng = np.random.default_rng([self.training.seed, epoch, number])
+        negatives, labels, valid = self._negatives(chosen, rng)
+        documents = np.column_stack([self.groups.positives[chosen], negatives])
+        labels = np.column_stack([self.groups.labels[chosen], labels]).astype(np.float32)
+        valid = np.column_stack([np.ones(len(chosen), dtype=bool), valid])
+        inputs = self.collate(self.groups.queries[chosen], documents)
+        return Batch(inputs, torch.from_numpy(labels), torch.from_numpy(valid))
+
+    def _negatives(self, chosen: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Documents, grades and validity, each of shape (groups, negatives)."""
+        if self.groups.pools is not None:
+            return self._from_pools(chosen, rng)
+        if self.training.negatives == "in-batch":
+            documents = self._in_batch(chosen, rng)
+            valid = ~self._relevant(chosen, documents)
+        else:
+            documents, valid = self._random(chosen, rng)
+        return documents, np.zeros(documents.shape, dtype=np.float32), valid
+
+    def _from_pools(self, chosen: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """A random stretch of each pool, which is in random order and read as a ring."""
+        count = self.training.num_negatives or DEFAULT_NEGATIVES
+        offsets, pools = self.groups.pool_documents.offsets, self.groups.pools[chosen]
+        lengths = offsets[pools + 1] - offsets[pools]
+        starts = (rng.random(len(chosen)) * lengths).astype(np.int64)
+        steps = np.arange(count)
+        places = offsets[pools][:, None] + (starts[:, None] + steps) % lengths[:, None]
+        return self.groups.pool_documents.terms[places], self.groups.pool_labels[places], steps < lengths[:, None]
+
+    def _in_batch(self, chosen: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """The positives of the groups that follow in the batch, which is read as a ring."""
+        size = len(chosen)
+        count = min(self.training.num_negatives or size - 1, size - 1)
+        steps = rng.permutation(np.arange(1, size))[:count]
+        return self.groups.positives[chosen[(np.arange(size)[:, None] + steps) % size]]
+
+    def _random(self, chosen: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        shape = len(chosen), self.training.num_negatives or DEFAULT_NEGATIVES
+        documents = rng.integers(self.groups.num_documents, size=shape)
+        for _ in range(REDRAWS):
+            relevant = self._relevant(chosen, documents)
+            if not relevant.any():
+                break
+            documents[relevant] = rng.integers(self.groups.num_documents, size=int(relevant.sum()))
+        return documents, ~self._relevant(chosen, documents)
+
+    def _relevant(self, chosen: np.ndarray, documents: np.ndarray) -> np.ndarray:
+        return self.groups.is_relevant(self.groups.queries[chosen][:, None], documents)
+
+
+class EpochSampler(Sampler):
+    """Yields ``(epoch, number)`` for each batch of the current epoch, which Lightning sets."""
+
+    def __init__(self, batches: GroupBatches):
+        self.batches = batches
+        self.epoch = 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Called before each epoch."""
+        self.epoch = epoch
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return ((self.epoch, number) for number in range(len(self.batches)))
+
+    def __len__(self) -> int:
+        return len(self.batches)

@@ -1,0 +1,149 @@
+"""Everything that a training run needs to know, checked before it starts."""
+
+import numbers
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+import ir_measures
+from ir_measures import nDCG
+
+from pt_neural._evaluation import parse_measure
+
+Negatives = Literal["judged", "retrieved", "random", "in-batch"]
+Loss = Literal["softmax", "margin", "pointwise"]
+
+_CHOICES = {
+    "negatives": (None, "judged", "retrieved", "random", "in-batch"),
+    "loss": (None, "softmax", "margin", "pointwise"),
+    "optimiser": ("adam", "adamw", "adagrad", "sgd"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """How a ranker is trained.
+
+    A training example is a group: a query, one document relevant to it, and documents that are not.
+
+    Args:
+        epochs: Passes over the groups, at most.
+        batch_size: Groups a step.
+        optimiser: ``"adam"``, ``"adamw"``, ``"adagrad"`` or ``"sgd"``.
+        learning_rate: The optimiser's.
+        weight_decay: The optimiser's.
+        loss: ``"softmax"`` over the group (CLSM paper, equations 5 and 6), ``"margin"`` between the relevant document
+            and each other one (SSI paper, equation 8), ``"pointwise"`` cross-entropy of each document by itself, as
+            Match-Tensor has it; None for the loss that the model's paper has.
+        gamma: Smoothing factor of the softmax; None for the model's own.
+        margin: Margin of the margin loss.
+        negatives: Where a group's negatives come from: ``"judged"``, candidates that were judged less relevant;
+            ``"retrieved"``, candidates that were not judged relevant; ``"random"``, the whole collection (the model's
+            forward index if it has one, else all candidates of all queries); ``"in-batch"``, the relevant documents of
+            the other groups of the batch; None for what suits the model. Documents judged relevant to the query are
+            never among the last three.
+        num_negatives: Negatives a group (J in the CLSM paper); None for 4, and for all others with ``"in-batch"``.
+        grades: For graded judgements: the grades of negatives for each grade of positives; positives of other grades
+            are left out. The Duet's scheme (section 4.2) is ``{3: [1, 0], 2: [0]}``. None: every document of a
+            grade above 0 is a positive, and ``"judged"`` negatives are those of any lower grade.
+        patience: Stop after so many epochs without a better dev measure; None never stops early. The weights of the
+            best epoch are kept in any case.
+        dev_measure: Measure of ir_measures on the dev queries, or its name.
+        dev_queries: Evaluate on at most so many dev queries, drawn at random; None for all.
+        max_groups: Train on at most so many groups an epoch, drawn anew each time; None for all.
+        max_time: Stop after such a time, as ``"DD:HH:MM:SS"``.
+        gradient_clip: Largest norm of the gradient; None for no limit.
+        seed: Of the first weights, the order of the groups, and the negatives.
+        device: ``"auto"``, ``"cpu"``, ``"cuda"``, ``"mps"``: what Lightning calls accelerator.
+        devices: Number of devices or list of their indices, as Lightning has it.
+        strategy: How several devices share the work, as Lightning has it.
+        precision: ``"32-true"``, ``"bf16-mixed"``, ``"16-mixed"``, as Lightning has it.
+        checkpoint_dir: Directory for a checkpoint after each epoch; a fit that was interrupted goes on from there.
+        verbose: Show what is trained on, and progress bars.
+
+    Raises:
+        ValueError: If a value is out of range.
+        TypeError: If a number is none.
+
+    Example::
+
+        pn.CLSM(training=pn.Training(epochs=5, negatives="retrieved", num_negatives=4, seed=13))
+    """
+
+    epochs: int = 20
+    batch_size: int = 256
+    optimiser: Literal["adam", "adamw", "adagrad", "sgd"] = "adam"
+    learning_rate: float = 1e-3
+    weight_decay: float = 0.0
+    loss: Loss | None = None
+    gamma: float | None = None
+    margin: float = 1.0
+    negatives: Negatives | None = None
+    num_negatives: int | None = None
+    grades: Mapping[int, Sequence[int]] | None = None
+    patience: int | None = 3
+    dev_measure: ir_measures.Measure | str = nDCG @ 10
+    dev_queries: int | None = None
+    max_groups: int | None = None
+    max_time: str | None = None
+    gradient_clip: float | None = None
+    seed: int = 13
+    device: str = "auto"
+    devices: int | str | Sequence[int] = 1
+    strategy: str = "auto"
+    precision: str | int = "32-true"
+    checkpoint_dir: str | None = None
+    verbose: bool = True
+
+    def __post_init__(self):
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in choices:
+                known = ", ".join(repr(choice) for choice in choices)
+                raise ValueError(f"{name} must be one of {known}, not {getattr(self, name)!r}")
+        for name in ("epochs", "batch_size"):
+            _require_number(name, getattr(self, name), numbers.Integral, least=1)
+        for name in ("num_negatives", "patience", "dev_queries", "max_groups"):
+            _require_number(name, getattr(self, name), numbers.Integral, least=1, optional=True)
+        _require_number("seed", self.seed, numbers.Integral, least=0)
+        for name in ("learning_rate", "gamma", "margin", "gradient_clip"):
+            _require_number(
+                name, getattr(self, name), numbers.Real, above=0, optional=name in ("gamma", "gradient_clip")
+            )
+        _require_number("weight_decay", self.weight_decay, numbers.Real, least=0)
+        if self.negatives == "in-batch" and self.batch_size < 2:
+            raise ValueError("in-batch negatives are the documents of other groups: batch_size must be at least 2")
+        object.__setattr__(self, "dev_measure", parse_measure(self.dev_measure))
+        if self.checkpoint_dir is not None:
+            object.__setattr__(self, "checkpoint_dir", str(self.checkpoint_dir))
+        if self.grades is not None:
+            grades = {int(grade): tuple(map(int, lower)) for grade, lower in self.grades.items()}
+            if not grades or any(min(lower, default=grade) >= grade for grade, lower in grades.items()):
+                raise ValueError(f"grades must name lower grades for each grade, not {self.grades!r}")
+            object.__setattr__(self, "grades", grades)
+
+    def completed(self, defaults: Mapping[str, Any]) -> "Training":
+        """The settings with a model's own values for those that are None."""
+        lacking = {name: value for name, value in defaults.items() if getattr(self, name) is None}
+        return replace(self, **lacking)
+
+    def to_json(self) -> dict[str, Any]:
+        """All settings, as JSON can hold them."""
+        return {**asdict(self), "dev_measure": str(self.dev_measure)}
+
+    @classmethod
+    def from_json(cls, settings: Mapping[str, Any]) -> "Training":
+        """Read what :meth:`to_json` gave."""
+        return cls(**settings)
+
+
+def _require_number(
+    name: str, value: Any, kind: type, *, least: float | None = None, above: float | None = None, optional: bool = False
+) -> None:
+    if value is None and optional:
+        return
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise TypeError(f"{name} must be {'an integer' if kind is numbers.Integral else 'a number'}, not {value!r}")
+    if least is not None and not value >= least:
+        raise ValueError(f"{name} must be at least {least}, not {value!r}")
+    if above is not None and not above < value < float("inf"):
+        raise ValueError(f"{name} must be above {above} and finite, not {value!r}")
