@@ -8,6 +8,7 @@ from functools import partial
 
 import pyterrier as pt
 from ir_measures import nDCG
+from pyterrier_dr import FlexIndex
 
 import pt_neural as pn
 from pipelines import desm_figures
@@ -21,7 +22,7 @@ def main() -> None:
     """Print both tables, and save them with runs, settings and figures."""
     arguments = parser(__doc__.split("\n\n")[0])
     arguments.add_argument("--depth", type=int, default=100, help="candidates a query in the telescoped table")
-    arguments.add_argument("--dim", type=int, default=200, help="dimensions of the embeddings (paper: 200)")
+    arguments.add_argument("--dim", type=int, default=200, help="dimensions of the embeddings (paper: 200) and of LSA")
     arguments.add_argument(
         "--sweep",
         action=argparse.BooleanOptionalAction,
@@ -45,8 +46,11 @@ def main() -> None:
             rerankers[name], retrievers[name] = workspace.desm(spaces, pair, corpus)
             mixture = pn.Mixture(retrievers[name], bm25)
             mixtures[f"BM25 + {name}"], curves[name] = tuned(mixture, collection, nDCG @ 10, arguments.seed)
-    telescoped = {"BM25": candidates, **{name: candidates >> ranker for name, ranker in rerankers.items()}}
-    everything = {name: system % 100 for name, system in ({"BM25": bm25} | retrievers | mixtures).items()}
+    lsa_reranker, lsa_retriever = lsa(workspace, arguments.dim, arguments.seed)
+    telescoped = {"BM25": candidates, "LSA": candidates >> lsa_reranker}
+    telescoped |= {name: candidates >> ranker for name, ranker in rerankers.items()}
+    retrievers = {"BM25": bm25, "LSA": lsa_retriever, **retrievers, **mixtures}
+    everything = {name: system % 100 for name, system in retrievers.items()}
 
     run = partial(compare, split=collection.test, measures=MEASURES, baseline="BM25")
     note = f"{collection.name}, {len(collection.test.topics):,} test queries; * differs from BM25 with p < 0.05"
@@ -83,6 +87,16 @@ def embeddings(workspace: Workspace, dim: int, seed: int) -> dict[str, pn.Embedd
     else:
         print(f"{collection.name} has fewer than {MIN_QUERIES} training queries: no embeddings trained on queries")
     return {corpus: workspace.spaces(corpus, texts, dim=dim, seed=seed) for corpus, texts in corpora.items()}
+
+
+def lsa(workspace: Workspace, dim: int, seed: int) -> tuple[pn.LSA, pt.Transformer]:
+    """LSA of the collection: a re-ranker by docno, and a retriever from all documents."""
+    forward, name = workspace.forward_index(), f"lsa-dim{dim}-seed{seed}"
+    fitted = workspace.built(name, lambda path: pn.LSA(dim, seed=seed).fit_corpus(forward).save(path), pn.LSA.load)
+    vectors = workspace.built(
+        f"{name}-vectors", lambda path: fitted.index(path, forward), partial(FlexIndex, verbose=False)
+    )
+    return pn.LSA.load(workspace.artifacts / name, vectors=vectors), fitted.retriever(vectors)
 
 
 if __name__ == "__main__":

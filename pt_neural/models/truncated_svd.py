@@ -30,7 +30,13 @@ def decompose(weights: csr_array, dim: int, seed: int) -> tuple[np.ndarray, np.n
     from sklearn.preprocessing import normalize
 
     rows = normalize(weights.astype(np.float64))
-    svd = TruncatedSVD(min(dim, *rows.shape), algorithm="randomized", random_state=seed).fit(rows)
+    svd = TruncatedSVD(
+        min(dim, *rows.shape),
+        algorithm="randomized",
+        # LU, scikit-learn's choice, needs more stack than a running Java leaves to the main thread, and crashes.
+        power_iteration_normalizer="QR",
+        random_state=seed,
+    ).fit(rows)
     singular_values = svd.singular_values_
     rank = int((singular_values > singular_values[0] * max(rows.shape) * np.finfo(np.float64).eps).sum())
     if rank < dim:

@@ -1,3 +1,8 @@
+import inspect
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -28,3 +33,16 @@ def test_the_error_names_the_rank(dim):
     twins = csr_array([[1.0, 1.0, 0.0, 2.0], [1.0, 1.0, 0.0, 2.0], [0.0, 0.0, 1.0, 0.0]])
     with pytest.raises(ValueError, match=f"dim={dim} is too large.* choose dim=2 or less"):
         decompose(twins, dim, seed=1)
+
+
+def test_works_beside_a_running_java():
+    code = """
+        import numpy as np, scipy.sparse
+        from pt_neural.lucene.jvm import start_java
+        from pt_neural.models.truncated_svd import decompose
+        start_java()
+        decompose(scipy.sparse.random_array((4000, 2000), density=0.01, format="csr", rng=1), 200, seed=1)
+    """
+    # In a process of its own: what fails here is the process.
+    done = subprocess.run([sys.executable, "-c", inspect.cleandoc(code)], env={**os.environ, "OMP_NUM_THREADS": "2"})
+    assert done.returncode == 0

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pipelines import desm, embedding_settings, quickstart
+from pipelines import desm, embedding_settings, lsa_settings, quickstart
 from pipelines.common import load, markdown
 
 SUBJECTS = {
@@ -73,11 +73,12 @@ def test_second_run_builds_nothing(folder, tmp_path, monkeypatch, capsys):
 def test_desm_writes_both_tables_and_all_figures(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(desm, "MIN_QUERIES", 10)
     monkeypatch.setattr(desm, "embeddings", lambda workspace, dim, seed: small_embeddings(workspace, seed))
-    run(desm, folder, tmp_path, monkeypatch, "--depth", "20")
+    run(desm, folder, tmp_path, monkeypatch, "--depth", "20", "--dim", "8")
     results = results_of(tmp_path, "desm")
     three, four = (pd.read_csv(results / f"table{number}.csv") for number in (3, 4))
-    assert len(three) == 1 + 4  # BM25, and both pairs of spaces trained on documents and on queries
-    assert len(four) == 1 + 4 + 4
+    assert len(three) == 2 + 4  # BM25, LSA, and both pairs of spaces trained on documents and on queries
+    assert len(four) == 2 + 4 + 4
+    assert three["system"].tolist()[:2] == four["system"].tolist()[:2] == ["BM25", "LSA"]
     settings = json.loads((results / "settings.json").read_text())
     assert len(settings["alpha"]) == 4
     assert {"figure1.png", "figure4.png", "figure5.png", "alpha.png"} <= {path.name for path in results.iterdir()}
@@ -89,15 +90,23 @@ def small_embeddings(workspace, seed):
     return {name: workspace.spaces(name, texts, dim=8, seed=seed, min_count=1) for name, texts in corpora.items()}
 
 
-def test_embedding_settings_need_dev_queries(folder, tmp_path, monkeypatch):
+def test_lsa_settings_compare_projections_and_weights(folder, tmp_path, monkeypatch):
+    run(lsa_settings, folder, tmp_path, monkeypatch, "--dims", "3", "5")
+    table = pd.read_csv(results_of(tmp_path, "lsa-settings") / "table.csv")
+    assert table[["dim", "tf"]].to_numpy().tolist() == [[3, "tf"], [3, "1 + ln tf"], [5, "tf"], [5, "1 + ln tf"]]
+    assert table[["U", "U/Σ"]].to_numpy().min() > 0
+
+
+@pytest.mark.parametrize("settings", [embedding_settings, lsa_settings])
+def test_settings_need_dev_queries(folder, tmp_path, monkeypatch, settings):
     collection = load(f"neural:folder:{folder}")
     monkeypatch.setattr(
-        embedding_settings,
+        settings,
         "load",
         lambda name: collection.__class__(name, collection.dataset, None, None, collection.test),
     )
     with pytest.raises(SystemExit, match="no dev queries"):
-        run(embedding_settings, folder, tmp_path, monkeypatch)
+        run(settings, folder, tmp_path, monkeypatch)
 
 
 def test_markdown():
