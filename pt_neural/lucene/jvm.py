@@ -190,7 +190,9 @@ def _release(home: Path) -> str:
 
 def java_options(version: int, heap: str | None) -> list[str]:
     """Options of the JVM: Ctrl-C stays with Python, newer Javas keep quiet about what Lucene does."""
-    options = ["-Xrs", "--enable-native-access=ALL-UNNAMED"]
+    # Java guards the end of the stack that it believes Python's main thread to have; with its default of 1 MB,
+    # LAPACK, which puts more than that on the stack, would end the process.
+    options = ["-Xrs", "-Xss8m", "--enable-native-access=ALL-UNNAMED"]
     if heap:
         if not re.fullmatch(r"\d+[kmgKMG]", heap):
             raise JavaError(f"the heap ({HEAP_VARIABLE} or start_java(heap=...)) is {heap!r}; write it like '8g'")

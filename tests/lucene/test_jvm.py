@@ -36,9 +36,15 @@ def test_versions_are_read_from_the_release_file(tmp_path):
 
 
 def test_options_fit_the_version():
-    assert jvm.java_options(21, None) == ["-Xrs", "--enable-native-access=ALL-UNNAMED"]
-    assert jvm.java_options(22, "2g") == ["-Xrs", "--enable-native-access=ALL-UNNAMED", "-Xmx2g"]
+    assert jvm.java_options(21, None) == ["-Xrs", "-Xss8m", "--enable-native-access=ALL-UNNAMED"]
+    assert jvm.java_options(22, "2g") == ["-Xrs", "-Xss8m", "--enable-native-access=ALL-UNNAMED", "-Xmx2g"]
     assert jvm.java_options(25, None)[-1] == "--sun-misc-unsafe-memory-access=allow"
+
+
+def test_linear_algebra_keeps_its_stack_beside_java(search):
+    lines = "import numpy\nprint('inverted', numpy.linalg.inv(numpy.random.rand(300, 300)).shape)"
+    result = run(f"{search}\n{lines}", OMP_NUM_THREADS="2", OPENBLAS_NUM_THREADS="2")
+    assert (result.returncode, result.stdout.splitlines()[-1]) == (0, "inverted (300, 300)"), result.stderr
 
 
 def test_a_heap_that_java_would_not_understand_is_refused():
