@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from pt_neural._artifacts import atomic_directory, read_json, read_metadata, write_json, write_metadata
 from pt_neural.embeddings import EmbeddingSpaces, Space
 from pt_neural.rankers import TwoTower
 from pt_neural.text import TEXT_FIELDS, ForwardIndex, PackedSequences, Vocabulary, tokenise_packed
+from pt_neural.text.counts import bag_of_words
 
 if TYPE_CHECKING:
     from pyterrier_dr import FlexIndex
@@ -78,7 +78,7 @@ class DESM(TwoTower):
     def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
         """Means of the unit vectors of the queries' words (equation 5 without D̄)."""
         sequences = tokenise_packed(texts, self.spaces.vocabulary)
-        words = _bag_of_words(sequences, len(self.spaces))
+        words = bag_of_words(sequences, len(self.spaces))
         counted = sequences.lengths if self.count_unknown else words.sum(axis=1)
         sums = words @ self.spaces.unit_vectors(self.query)
         return sums / np.maximum(counted, 1).astype(np.float32)[:, None]
@@ -94,7 +94,7 @@ class DESM(TwoTower):
         return self._centroids(PackedSequences(self._mapping[1][sequences.terms], sequences.offsets))
 
     def _centroids(self, sequences: PackedSequences) -> np.ndarray:
-        centroids = _bag_of_words(sequences, len(self.spaces)) @ self.spaces.unit_vectors(self.document)
+        centroids = bag_of_words(sequences, len(self.spaces)) @ self.spaces.unit_vectors(self.document)
         norms = np.linalg.norm(centroids, axis=1, keepdims=True)
         return np.divide(centroids, norms, out=centroids, where=norms > 0)
 
@@ -130,12 +130,3 @@ class DESM(TwoTower):
 
     def __repr__(self) -> str:
         return f"DESM({self.query}-{self.document})"
-
-
-def _bag_of_words(sequences: PackedSequences, num_terms: int) -> csr_array:
-    """Counts of known terms, one row a sequence, float32; unknown terms (-1) count 0."""
-    known = (sequences.terms >= 0).astype(np.float32)
-    offsets = np.array(sequences.offsets)  # a copy: memory-mapped offsets cannot be written to
-    counts = csr_array((known, np.maximum(sequences.terms, 0), offsets), shape=(len(sequences), num_terms))
-    counts.sum_duplicates()  # a sum over distinct words stays exact in single precision, however long the text
-    return counts
