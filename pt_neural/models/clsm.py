@@ -119,6 +119,9 @@ class ConvolutionalTower(nn.Module):
         self.window = window
         self.filters = filters
         self.hashing = HashingLayer(num_ngrams, window * filters, bound=0.02)
+        with torch.no_grad():  # a window starts as its centre word; what its context adds is learned
+            places = self.hashing.weight.view(num_ngrams, window, filters)
+            places[:, [place for place in range(window) if place != window // 2]] = 0
         self.semantic = nn.Linear(filters, dim, bias=False)
         nn.init.xavier_uniform_(self.semantic.weight)
 

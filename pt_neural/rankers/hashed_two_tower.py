@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -95,7 +96,8 @@ class HashedTwoTower(TwoTower, Trained):
 
     def _towers(self, hashing: WordHashing) -> Towers:
         query = self.tower(len(hashing))
-        return Towers(query, None if self.shared else self.tower(len(hashing)))
+        # Two networks that start alike match equal words from the first step on, which few examples do not teach.
+        return Towers(query, None if self.shared else deepcopy(query))
 
     def _begin(self, examples: Examples) -> tuple[WordHashing, nn.Module, Collate]:
         query_sequences, query_terms = pack_texts(examples.query_texts)
