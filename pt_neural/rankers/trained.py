@@ -24,7 +24,8 @@ from pt_neural._artifacts import (
 )
 from pt_neural._evaluation import RunEvaluator
 from pt_neural.training import Training, losses
-from pt_neural.training.examples import Examples, Report, make_examples, require_columns
+from pt_neural.training.examples import Examples, make_examples, require_columns
+from pt_neural.training.groups import Report
 from pt_neural.training.sampling import Collate, GroupBatches
 
 Scorer = Callable[[nn.Module], np.ndarray]

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch.utils.data import Dataset, Sampler
 
-from pt_neural.training.examples import Groups
+from pt_neural.training.groups import Groups
 from pt_neural.training.settings import Training
 
 Collate = Callable[[np.ndarray, np.ndarray], Any]
@@ -32,8 +32,8 @@ class Batch(NamedTuple):
 class GroupBatches(Dataset):
     """The batches of every epoch, each made when it is asked for by epoch and number.
 
-    Nothing is kept from one batch to the next, so that training goes on after an interruption as if there had been
-    none.
+    A batch follows from seed, epoch and number alone, so that training goes on after an interruption as if there had
+    been none.
 
     Args:
         groups: The training groups.
@@ -46,6 +46,7 @@ class GroupBatches(Dataset):
         self.training = training
         self.collate = collate
         self.groups_per_epoch = min(len(groups), training.max_groups or len(groups))
+        self._epoch: int | None = None  # whose order is kept, since shuffling a million groups takes 10 ms
 
     def __len__(self) -> int:
         whole, rest = divmod(self.groups_per_epoch, self.training.batch_size)
@@ -54,8 +55,7 @@ class GroupBatches(Dataset):
 
     def __getitem__(self, key: tuple[int, int]) -> Batch:
         epoch, number = key
-        order = np.random.default_rng([self.training.seed, epoch]).permutation(len(self.groups))
-        chosen = order[: self.groups_per_epoch][number * self.training.batch_size :][: self.training.batch_size]
+        chosen = self._shuffled(epoch)[number * self.training.batch_size :][: self.training.batch_size]
         rng = np.random.default_rng([self.training.seed, epoch, number])
         negatives, labels, valid = self._negatives(chosen, rng)
         documents = np.column_stack([self.groups.positives[chosen], negatives])
@@ -63,6 +63,13 @@ class GroupBatches(Dataset):
         valid = np.column_stack([np.ones(len(chosen), dtype=bool), valid])
         inputs = self.collate(self.groups.queries[chosen], documents)
         return Batch(inputs, torch.from_numpy(labels), torch.from_numpy(valid))
+
+    def _shuffled(self, epoch: int) -> np.ndarray:
+        """The groups of an epoch in its order."""
+        if self._epoch != epoch:
+            order = np.random.default_rng([self.training.seed, epoch]).permutation(len(self.groups))
+            self._order, self._epoch = order[: self.groups_per_epoch], epoch
+        return self._order
 
     def _negatives(self, chosen: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Documents, grades and validity, each of shape (groups, negatives)."""

@@ -1,6 +1,8 @@
 """Everything that a training run needs to know, checked before it starts."""
 
 import numbers
+import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
@@ -17,6 +19,12 @@ _CHOICES = {
     "negatives": (None, "judged", "retrieved", "random", "in-batch"),
     "loss": (None, "softmax", "margin", "pointwise"),
     "optimiser": ("adam", "adamw", "adagrad", "sgd"),
+    "device": ("auto", "cpu", "cuda", "gpu", "mps", "tpu"),
+    "precision": (
+        *("32-true", "16-mixed", "bf16-mixed", "16-true", "bf16-true", "64-true"),
+        *(16, 32, 64, "16", "32", "64", "bf16"),
+    ),
+    "verbose": (True, False),
 }
 
 
@@ -100,26 +108,38 @@ class Training:
             if getattr(self, name) not in choices:
                 known = ", ".join(repr(choice) for choice in choices)
                 raise ValueError(f"{name} must be one of {known}, not {getattr(self, name)!r}")
-        for name in ("epochs", "batch_size"):
-            _require_number(name, getattr(self, name), numbers.Integral, least=1)
-        for name in ("num_negatives", "patience", "dev_queries", "max_groups"):
-            _require_number(name, getattr(self, name), numbers.Integral, least=1, optional=True)
-        _require_number("seed", self.seed, numbers.Integral, least=0)
-        for name in ("learning_rate", "gamma", "margin", "gradient_clip"):
-            _require_number(
-                name, getattr(self, name), numbers.Real, above=0, optional=name in ("gamma", "gradient_clip")
-            )
-        _require_number("weight_decay", self.weight_decay, numbers.Real, least=0)
+        self._check_numbers()
         if self.negatives == "in-batch" and self.batch_size < 2:
             raise ValueError("in-batch negatives are the documents of other groups: batch_size must be at least 2")
-        object.__setattr__(self, "dev_measure", parse_measure(self.dev_measure))
-        if self.checkpoint_dir is not None:
-            object.__setattr__(self, "checkpoint_dir", str(self.checkpoint_dir))
+        self._set("dev_measure", parse_measure(self.dev_measure))
+        if not isinstance(self.dev_measure, ir_measures.Measure):
+            raise TypeError(f"dev_measure must be a measure of ir_measures or its name, not {self.dev_measure!r}")
         if self.grades is not None:
-            grades = {int(grade): tuple(map(int, lower)) for grade, lower in self.grades.items()}
-            if not grades or any(min(lower, default=grade) >= grade for grade, lower in grades.items()):
-                raise ValueError(f"grades must name lower grades for each grade, not {self.grades!r}")
-            object.__setattr__(self, "grades", grades)
+            self._set("grades", _checked_grades(self.grades))
+        if self.max_time is not None and not re.fullmatch(r"\d+:\d\d:\d\d:\d\d", str(self.max_time)):
+            raise ValueError(f"max_time must be written DD:HH:MM:SS, not {self.max_time!r}")
+        self._set("devices", _checked_devices(self.devices))
+        if not isinstance(self.strategy, str):
+            raise TypeError(f"strategy must be a name that Lightning knows, not {self.strategy!r}")
+        if self.checkpoint_dir is not None:
+            if not isinstance(self.checkpoint_dir, str | os.PathLike):
+                raise TypeError(f"checkpoint_dir must be a path, not {self.checkpoint_dir!r}")
+            self._set("checkpoint_dir", str(self.checkpoint_dir))
+
+    def _check_numbers(self) -> None:
+        for name in ("epochs", "batch_size"):
+            self._set(name, _checked_number(name, getattr(self, name), int, least=1))
+        for name in ("num_negatives", "patience", "dev_queries", "max_groups"):
+            self._set(name, _checked_number(name, getattr(self, name), int, least=1, optional=True))
+        self._set("seed", _checked_number("seed", self.seed, int, least=0))
+        for name in ("learning_rate", "margin"):
+            self._set(name, _checked_number(name, getattr(self, name), float, above=0))
+        for name in ("gamma", "gradient_clip"):
+            self._set(name, _checked_number(name, getattr(self, name), float, above=0, optional=True))
+        self._set("weight_decay", _checked_number("weight_decay", self.weight_decay, float, least=0))
+
+    def _set(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
 
     def completed(self, defaults: Mapping[str, Any]) -> "Training":
         """The settings with a model's own values for those that are None."""
@@ -136,14 +156,49 @@ class Training:
         return cls(**settings)
 
 
-def _require_number(
-    name: str, value: Any, kind: type, *, least: float | None = None, above: float | None = None, optional: bool = False
-) -> None:
+def _checked_number(
+    name: str,
+    value: Any,
+    kind: type[int] | type[float],
+    *,
+    least: float | None = None,
+    above: float | None = None,
+    optional: bool = False,
+) -> int | float | None:
+    """The value as Python's own number, which JSON can hold, numpy's included."""
     if value is None and optional:
-        return
-    if not isinstance(value, kind) or isinstance(value, bool):
-        raise TypeError(f"{name} must be {'an integer' if kind is numbers.Integral else 'a number'}, not {value!r}")
+        return None
+    if not isinstance(value, numbers.Integral if kind is int else numbers.Real) or isinstance(value, bool):
+        raise TypeError(f"{name} must be {'an integer' if kind is int else 'a number'}, not {value!r}")
+    if not value < float("inf"):
+        raise ValueError(f"{name} must be finite, not {value!r}")
     if least is not None and not value >= least:
         raise ValueError(f"{name} must be at least {least}, not {value!r}")
-    if above is not None and not above < value < float("inf"):
-        raise ValueError(f"{name} must be above {above} and finite, not {value!r}")
+    if above is not None and not value > above:
+        raise ValueError(f"{name} must be above {above}, not {value!r}")
+    return kind(value)
+
+
+def _checked_grades(grades: Any) -> dict[int, tuple[int, ...]]:
+    """The grades of negatives for each grade of positives, as integers; JSON has made strings of the keys."""
+    try:
+        checked = {int(grade): tuple(map(int, lower)) for grade, lower in grades.items()}
+    except (TypeError, ValueError, AttributeError):
+        checked = {}
+    if not checked or any(not 0 < grade > max(lower, default=grade) for grade, lower in checked.items()):
+        raise ValueError(
+            f"grades must give each grade of positives, above 0, the lower ones of its negatives, as {{3: [1, 0]}} "
+            f"does, not {grades!r}"
+        )
+    return checked
+
+
+def _checked_devices(devices: Any) -> int | str | list[int]:
+    """A number of devices, -1 or ``"auto"`` for all, or their indices."""
+    if isinstance(devices, numbers.Integral) and not isinstance(devices, bool) and (devices >= 1 or devices == -1):
+        return int(devices)
+    if isinstance(devices, str) and re.fullmatch(r"auto|-1|\d+(,\s*\d+)*", devices):
+        return devices
+    if isinstance(devices, list | tuple) and devices and all(isinstance(index, numbers.Integral) for index in devices):
+        return [int(index) for index in devices]
+    raise ValueError(f"devices must be a number from 1, a list of indices, or 'auto' for all, not {devices!r}")

@@ -1,0 +1,203 @@
+"""Who is trained against whom: pairs of a query and a relevant document, and where their negatives come from."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from pt_neural.text import PackedSequences
+from pt_neural.text.packed import offsets_of
+from pt_neural.training.settings import Training
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Who is trained against whom; queries and documents are numbers.
+
+    Attributes:
+        queries: Query of each group, int64 of shape ``(len(self),)``.
+        positives: Its relevant document, int64.
+        labels: The grade of that document, float32.
+        pools: Which pool of negatives belongs to each group, int64; None if negatives are not from candidates.
+        pool_documents: The documents of each pool.
+        pool_labels: Their grades, in the same order, float32.
+        relevant: All pairs judged relevant, as sorted numbers ``query * num_documents + document``.
+        num_documents: Number of documents that negatives may be drawn from.
+    """
+
+    queries: np.ndarray
+    positives: np.ndarray
+    labels: np.ndarray
+    relevant: np.ndarray
+    num_documents: int
+    pools: np.ndarray | None = None
+    pool_documents: PackedSequences | None = None
+    pool_labels: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+    def is_relevant(self, queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
+        """Whether documents were judged relevant to queries; arrays of any shapes that fit each other."""
+        return _contains(self.relevant, queries * self.num_documents + documents)
+
+
+@dataclass
+class Report:
+    """What a model was trained on, and what was left out and why.
+
+    Attributes:
+        queries: Queries with at least one group.
+        groups: Groups: pairs of a query and a relevant document.
+        documents: Documents that negatives may be drawn from.
+        dropped: Number of queries, or of judged documents, by the reason why they were left out.
+    """
+
+    queries: int
+    groups: int
+    documents: int
+    dropped: dict[str, int] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        text = f"training on {self.groups:,} groups of {self.queries:,} queries, {self.documents:,} documents"
+        reasons = [f"{count:,} {reason}" for reason, count in self.dropped.items() if count]
+        return text + (f"; left out: {', '.join(reasons)}" if reasons else "")
+
+
+class Pairs:
+    """Candidates and judgements as numbers, each (query, document) pair once.
+
+    Args:
+        candidates: Frame with ``qid, docno``.
+        qrels: Frame with ``qid, docno, label``; of judgements of one pair the first counts.
+        qids: The queries, in the order of their numbers.
+        docnos: The documents, likewise.
+    """
+
+    def __init__(self, candidates: pd.DataFrame, qrels: pd.DataFrame, qids: pd.Index, docnos: pd.Index):
+        self.qids, self.num_documents = qids, len(docnos)
+        self.candidates = np.unique(self._keys(qids, candidates["qid"], docnos, candidates["docno"])[0])
+        judged, known = self._keys(qids, qrels["qid"], docnos, qrels["docno"])
+        judged, order = np.unique(judged, return_index=True)
+        self.judged, self.labels = judged, qrels["label"].to_numpy(dtype=np.float32)[known][order]
+        self.unjudged_queries = len(qids) - int(qids.isin(qrels["qid"]).sum())
+        wanted = (qrels["label"] > 0).to_numpy() & qrels["qid"].isin(qids).to_numpy()
+        self.unknown_positives = int((wanted & ~known).sum())
+
+    def _keys(self, qids: pd.Index, rows: pd.Series, docnos: pd.Index, names: pd.Series) -> tuple[np.ndarray, ...]:
+        queries, documents = qids.get_indexer(rows), docnos.get_indexer(names)
+        known = (queries >= 0) & (documents >= 0)
+        return queries[known].astype(np.int64) * self.num_documents + documents[known], known
+
+    def split(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Queries and documents of pairs."""
+        return keys // self.num_documents, keys % self.num_documents
+
+    def labels_of(self, keys: np.ndarray) -> np.ndarray:
+        """The grades of pairs, NaN where they were not judged."""
+        places = np.minimum(np.searchsorted(self.judged, keys), max(len(self.judged) - 1, 0))
+        if not len(self.judged):
+            return np.full(len(keys), np.nan, dtype=np.float32)
+        return np.where(self.judged[places] == keys, self.labels[places], np.nan)
+
+
+def make_groups(pairs: Pairs, training: Training) -> tuple[Groups, Report]:
+    """One group for each query and relevant document, as far as there are negatives for it.
+
+    Raises:
+        ValueError: If there are none; the message says why.
+    """
+    relevant = pairs.judged[pairs.labels > 0]
+    positive, labels = relevant, pairs.labels[pairs.labels > 0]
+    if training.grades is not None:
+        kept = np.isin(labels, list(training.grades))
+        positive, labels = positive[kept], labels[kept]
+    queries, documents = pairs.split(positive)
+    pools = None
+    if training.negatives in ("judged", "retrieved") and len(positive):
+        pools = _Pools(pairs, queries, labels, training)
+        usable = pools.lengths[pools.of_group] > 0
+    else:
+        usable = _others_exist(pairs, relevant, queries, training)
+    report = _account(pairs, relevant, queries, usable, training)
+    _require_groups(pairs, report, training)
+    queries, documents, labels = queries[usable], documents[usable], labels[usable]
+    in_pools = () if pools is None else (pools.of_group[usable], *pools.content)
+    return Groups(queries, documents, labels, relevant, pairs.num_documents, *in_pools), report
+
+
+def _others_exist(pairs: Pairs, relevant: np.ndarray, queries: np.ndarray, training: Training) -> np.ndarray:
+    """Whether there is any document that may be a negative, for each group."""
+    if training.negatives == "in-batch":
+        return np.full(len(queries), len(np.unique(queries)) > 1)  # the other groups are of other queries
+    relevant_documents = np.bincount(pairs.split(relevant)[0], minlength=len(pairs.qids))
+    return relevant_documents[queries] < pairs.num_documents
+
+
+def _account(pairs: Pairs, relevant: np.ndarray, queries: np.ndarray, usable: np.ndarray, training: Training) -> Report:
+    with_relevant, with_positive = len(np.unique(pairs.split(relevant)[0])), len(np.unique(queries))
+    used = len(np.unique(queries[usable]))
+    dropped = {
+        "queries without judgements": pairs.unjudged_queries,
+        "queries without a relevant document among the candidates": len(pairs.qids)
+        - pairs.unjudged_queries
+        - with_relevant,
+        "queries without a relevant document of the wanted grades": with_relevant - with_positive,
+        f"queries without {training.negatives} negatives": with_positive - used,
+        "relevant documents that are not among the candidates": pairs.unknown_positives,
+    }
+    return Report(used, int(usable.sum()), pairs.num_documents, dropped)
+
+
+class _Pools:
+    """The candidates that may be negatives, for each query and grade of its positives."""
+
+    def __init__(self, pairs: Pairs, queries: np.ndarray, labels: np.ndarray, training: Training):
+        kinds, self.of_group = np.unique(np.stack([queries, labels]), axis=1, return_inverse=True)
+        source = pairs.candidates if training.negatives == "retrieved" else pairs.judged
+        candidate_queries, candidate_documents = pairs.split(source)
+        candidate_labels = pairs.labels_of(source)
+        order = np.random.default_rng(training.seed).permutation(len(source))  # a pool is read in stretches
+        order = order[np.argsort(candidate_queries[order], kind="stable")]
+        bounds = np.searchsorted(candidate_queries[order], [kinds[0], kinds[0] + 1])
+        chosen = []
+        for grade, start, end in zip(kinds[1], *bounds, strict=True):
+            rows = order[start:end]
+            chosen.append(rows[_may_be_negative(candidate_labels[rows], grade, training)])
+        rows = np.concatenate(chosen)
+        self.lengths = np.array(list(map(len, chosen)), dtype=np.int64)
+        documents = PackedSequences(candidate_documents[rows], offsets_of(self.lengths))
+        self.content = documents, np.nan_to_num(candidate_labels[rows]).astype(np.float32)
+
+
+def _may_be_negative(labels: np.ndarray, grade: float, training: Training) -> np.ndarray:
+    if training.negatives == "retrieved":
+        return ~(labels > 0)
+    if training.grades is not None:
+        return np.isin(labels, training.grades[int(grade)])
+    return labels < grade
+
+
+def _require_groups(pairs: Pairs, report: Report, training: Training) -> None:
+    if report.groups:
+        return
+    if not len(pairs.judged):
+        raise ValueError(
+            "no judgement in qrels is for a query and a document of the frame: are they of the same collection and "
+            "split, and are qid and docno strings in both?"
+        )
+    if not (pairs.labels > 0).any():
+        raise ValueError("no candidate is judged relevant (label above 0): there are no positives to train on")
+    if training.grades is not None and not np.isin(pairs.labels, list(training.grades)).any():
+        raise ValueError(f"no candidate has one of the grades {sorted(training.grades)} that grades= names")
+    raise ValueError(
+        f"no query has {training.negatives} negatives: retrieve more candidates, or choose other negatives, such as "
+        f"Training(negatives={'retrieved' if training.negatives == 'random' else 'random'!r})"
+    )
+
+
+def _contains(sorted_keys: np.ndarray, keys: np.ndarray) -> np.ndarray:
+    if not len(sorted_keys):
+        return np.zeros(np.shape(keys), dtype=bool)
+    places = np.minimum(np.searchsorted(sorted_keys, keys), len(sorted_keys) - 1)
+    return sorted_keys[places] == keys

@@ -1,0 +1,323 @@
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pt_neural as pn
+from pt_neural.training.examples import make_examples
+from pt_neural.training.sampling import GroupBatches
+
+KINDS = ["judged", "retrieved", "random", "in-batch"]
+CANDIDATES = pd.DataFrame(
+    [
+        ("q1", "rivers", "d1", "one"),
+        ("q1", "rivers", "d2", "two"),
+        ("q1", "rivers", "d3", "three"),
+        ("q1", "rivers", "d4", "four"),
+        ("q2", "cities", "d4", "four"),
+        ("q2", "cities", "d5", "five"),
+        ("q2", "cities", "d1", "one"),
+    ],
+    columns=["qid", "query", "docno", "text"],
+)
+QRELS = pd.DataFrame(
+    [("q1", "d1", 3), ("q1", "d2", 1), ("q1", "d3", 0), ("q2", "d5", 2), ("q2", "d1", 0)],
+    columns=["qid", "docno", "label"],
+)
+
+
+def examples_of(candidates=CANDIDATES, qrels=QRELS, documents=None, **settings):
+    return make_examples(candidates, qrels, pn.Training(**settings), fields=("text",), documents=documents)
+
+
+def names(candidates, documents=None):
+    docnos = candidates["docno"].drop_duplicates().tolist() if documents is None else documents.docnos
+    return candidates["qid"].drop_duplicates().tolist(), docnos
+
+
+def groups_by_name(examples, candidates=CANDIDATES, documents=None):
+    """(qid, positive) -> (grade, {negative: its grade}), the pools read whole."""
+    qids, docnos = names(candidates, documents)
+    groups, found = examples.groups, {}
+    for number in range(len(groups)):
+        pool = None
+        if groups.pools is not None:
+            start, end = groups.pool_documents.offsets[groups.pools[number] :][:2]
+            pool = {
+                docnos[document]: grade
+                for document, grade in zip(
+                    groups.pool_documents.terms[start:end], groups.pool_labels[start:end], strict=True
+                )
+            }
+            assert len(pool) == end - start, "a document stands in a pool twice"
+        pair = qids[groups.queries[number]], docnos[groups.positives[number]]
+        assert pair not in found, "a group stands there twice"
+        found[pair] = (groups.labels[number], pool)
+    return found
+
+
+def test_judged_negatives_are_of_any_lower_grade():
+    assert groups_by_name(examples_of(negatives="judged")) == {
+        ("q1", "d1"): (3, {"d2": 1, "d3": 0}),
+        ("q1", "d2"): (1, {"d3": 0}),
+        ("q2", "d5"): (2, {"d1": 0}),
+    }
+
+
+def test_retrieved_negatives_are_the_other_candidates_of_the_query():
+    assert groups_by_name(examples_of(negatives="retrieved")) == {
+        ("q1", "d1"): (3, {"d3": 0, "d4": 0}),
+        ("q1", "d2"): (1, {"d3": 0, "d4": 0}),
+        ("q2", "d5"): (2, {"d1": 0, "d4": 0}),
+    }
+
+
+@pytest.mark.parametrize("negatives", ["random", "in-batch"])
+def test_other_negatives_have_no_pools(negatives):
+    assert groups_by_name(examples_of(negatives=negatives)) == {
+        ("q1", "d1"): (3, None),
+        ("q1", "d2"): (1, None),
+        ("q2", "d5"): (2, None),
+    }
+
+
+def test_grades_as_in_section_4_2_of_the_duet_paper():
+    qrels = pd.concat([QRELS, pd.DataFrame({"qid": ["q1"], "docno": ["d4"], "label": [2]})])
+    examples = examples_of(qrels=qrels, negatives="judged", grades={3: [1, 0], 2: [0]})
+    assert groups_by_name(examples) == {
+        ("q1", "d1"): (3, {"d2": 1, "d3": 0}),  # not d4, which is of grade 2
+        ("q1", "d4"): (2, {"d3": 0}),  # not d2, which is of grade 1
+        ("q2", "d5"): (2, {"d1": 0}),
+    }
+
+
+def test_grades_leave_other_positives_out_but_never_make_negatives_of_them():
+    examples = examples_of(negatives="retrieved", grades={3: [0]})
+    assert groups_by_name(examples) == {("q1", "d1"): (3, {"d3": 0, "d4": 0})}
+    assert examples.report.dropped["queries without a relevant document of the wanted grades"] == 1
+
+
+def test_texts_stand_at_the_numbers_that_groups_use():
+    examples = examples_of(negatives="retrieved")
+    assert examples.query_texts == ["rivers", "cities"]
+    assert examples.document_texts == ["one", "two", "three", "four", "five"]
+    texts = {
+        (examples.query_texts[query], examples.document_texts[document])
+        for query, document in zip(examples.groups.queries, examples.groups.positives, strict=True)
+    }
+    assert texts == {("rivers", "one"), ("rivers", "two"), ("cities", "five")}
+
+
+@pytest.mark.parametrize("negatives", KINDS)
+def test_duplicates_count_once(negatives):
+    twice = pd.concat([CANDIDATES, CANDIDATES.iloc[::-1]], ignore_index=True)
+    qrels = pd.concat([QRELS, QRELS], ignore_index=True)
+    examples = examples_of(twice, qrels, negatives=negatives)
+    assert groups_by_name(examples, twice) == groups_by_name(examples_of(negatives=negatives))
+    assert examples.report == examples_of(negatives=negatives).report
+
+
+def test_of_two_judgements_of_one_pair_the_first_counts():
+    qrels = pd.concat([QRELS, pd.DataFrame({"qid": ["q1"], "docno": ["d1"], "label": [0]})])
+    assert groups_by_name(examples_of(qrels=qrels, negatives="judged"))["q1", "d1"][0] == 3
+
+
+@pytest.mark.parametrize("negatives", KINDS)
+def test_numbers_as_names(negatives):
+    candidates = CANDIDATES.assign(
+        qid=CANDIDATES["qid"].str[1:].astype(int), docno=CANDIDATES["docno"].str[1:].astype(int)
+    )
+    qrels = QRELS.assign(qid=QRELS["qid"].str[1:].astype(int), docno=QRELS["docno"].str[1:].astype(int))
+    found = groups_by_name(examples_of(candidates, qrels, negatives=negatives), candidates)
+    expected = groups_by_name(examples_of(negatives=negatives))
+    assert {(f"q{qid}", f"d{docno}") for qid, docno in found} == expected.keys()
+
+
+@pytest.mark.parametrize("column", ["qid", "docno"])
+def test_names_of_another_type_get_a_hint(column):
+    numbers = CANDIDATES.assign(**{column: CANDIDATES[column].str[1:].astype(int)})
+    with pytest.raises(ValueError, match="qid and docno strings in both"):
+        examples_of(numbers, QRELS.assign(**{column: QRELS[column].str[1:]}))
+
+
+@pytest.mark.parametrize(
+    "labels", [["3", "1", "0", "2", "0"], [3.0, 1.0, 0.0, 2.0, 0.0], [True, True, False, True, False]]
+)
+def test_labels_of_other_types_count_as_numbers(labels):
+    found = groups_by_name(examples_of(qrels=QRELS.assign(label=labels), negatives="judged"))
+    assert found.keys() == {("q1", "d1"), ("q1", "d2"), ("q2", "d5")}
+
+
+@pytest.mark.parametrize("label", [None, np.nan, "good"])
+def test_labels_that_are_no_numbers(label):
+    qrels = QRELS.assign(label=[3, 1, label, 2, label])
+    with pytest.raises(ValueError, match="qrels has 2 rows whose label is no number"):
+        examples_of(qrels=qrels)
+
+
+def test_the_report_counts_what_is_used_and_dropped():
+    candidates = pd.concat(
+        [
+            CANDIDATES,
+            pd.DataFrame({"qid": ["q3"], "query": ["unjudged"], "docno": ["d1"], "text": ["one"]}),
+            pd.DataFrame({"qid": ["q4"], "query": ["nothing relevant"], "docno": ["d2"], "text": ["two"]}),
+            pd.DataFrame({"qid": ["q5"], "query": ["all relevant"], "docno": ["d3"], "text": ["three"]}),
+        ]
+    )
+    more = [("q4", "d2", 0), ("q4", "d99", 1), ("q5", "d3", 1), ("q1", "d98", 2), ("q77", "d1", 1)]
+    qrels = pd.concat([QRELS, pd.DataFrame(more, columns=["qid", "docno", "label"])])
+    report = examples_of(candidates, qrels, negatives="retrieved").report
+    assert (report.queries, report.groups, report.documents) == (2, 3, 5)
+    assert {reason: count for reason, count in report.dropped.items() if count} == {
+        "queries without judgements": 1,
+        "queries without a relevant document among the candidates": 1,
+        "queries without retrieved negatives": 1,
+        "relevant documents that are not among the candidates": 2,
+    }
+    assert str(report) == (
+        "training on 3 groups of 2 queries, 5 documents; left out: 1 queries without judgements, 1 queries without a "
+        "relevant document among the candidates, 1 queries without retrieved negatives, 2 relevant documents that are "
+        "not among the candidates"
+    )
+
+
+@pytest.fixture(scope="module")
+def forward_index(tmp_path_factory):
+    corpus = [{"docno": f"d{number}", "text": f"word{number}"} for number in range(1, 9)]
+    return pn.ForwardIndex.build(tmp_path_factory.mktemp("index") / "docs", corpus, verbose=False)
+
+
+def test_a_relevant_document_that_was_not_retrieved_needs_a_forward_index(forward_index):
+    qrels = pd.concat([QRELS, pd.DataFrame({"qid": ["q1"], "docno": ["d8"], "label": [1]})])
+    without = examples_of(qrels=qrels, negatives="retrieved")
+    assert ("q1", "d8") not in groups_by_name(without)
+    assert without.report.dropped["relevant documents that are not among the candidates"] == 1
+    with_index = examples_of(CANDIDATES.drop(columns="text"), qrels, forward_index, negatives="retrieved")
+    found = groups_by_name(with_index, documents=forward_index)
+    assert found["q1", "d8"] == (1, {"d3": 0, "d4": 0})
+    assert with_index.report.dropped["relevant documents that are not among the candidates"] == 0
+    assert with_index.document_texts is None
+
+
+def test_random_negatives_are_of_the_candidates_or_of_the_whole_collection(forward_index):
+    assert examples_of(negatives="random").groups.num_documents == 5
+    assert examples_of(documents=forward_index, negatives="random").groups.num_documents == 8
+
+
+def test_queries_and_texts_that_are_missing_are_empty():
+    candidates = CANDIDATES.assign(query=[None] * 4 + [np.nan] * 3, text=[np.nan, None, "x", 4, "y", "z", "w"])
+    examples = examples_of(candidates, negatives="retrieved")
+    assert examples.query_texts == ["", ""]
+    assert examples.document_texts == ["", "", "x", "", "z"]
+
+
+@pytest.mark.parametrize("column", ["qid", "query", "docno"])
+def test_a_missing_column_of_the_candidates_is_named(column):
+    with pytest.raises(ValueError, match=f"the frame to fit on lacks {column}"):
+        examples_of(CANDIDATES.drop(columns=column))
+
+
+@pytest.mark.parametrize("column", ["qid", "docno", "label"])
+def test_a_missing_column_of_the_judgements_is_named(column):
+    with pytest.raises(ValueError, match=f"qrels lacks {column}"):
+        examples_of(qrels=QRELS.drop(columns=column))
+
+
+def test_missing_text_is_named():
+    with pytest.raises(ValueError, match="none of the fields text"):
+        examples_of(CANDIDATES.drop(columns="text"))
+
+
+def test_no_candidates():
+    with pytest.raises(ValueError, match="the frame is empty"):
+        examples_of(CANDIDATES.head(0))
+
+
+@pytest.mark.parametrize("negatives", KINDS)
+def test_nothing_to_train_on(negatives):
+    with pytest.raises(ValueError, match="no judgement in qrels"):
+        examples_of(qrels=QRELS.head(0), negatives=negatives)
+    with pytest.raises(ValueError, match="no judgement in qrels"):
+        examples_of(qrels=QRELS.assign(qid="elsewhere"), negatives=negatives)
+    with pytest.raises(ValueError, match="no positives"):
+        examples_of(qrels=QRELS.assign(label=0), negatives=negatives)
+    with pytest.raises(ValueError, match=r"no candidate has one of the grades \[7\]"):
+        examples_of(negatives=negatives, grades={7: [1]})
+
+
+@pytest.mark.parametrize("negatives", KINDS)
+def test_no_negatives(negatives):
+    one_query = CANDIDATES[CANDIDATES["qid"] == "q1"]
+    everything = one_query[["qid", "docno"]].assign(label=1)
+    with pytest.raises(ValueError, match=f"no query has {negatives} negatives"):
+        examples_of(one_query, everything, negatives=negatives)
+
+
+pairs = st.tuples(st.integers(0, 4), st.integers(0, 7))
+
+
+def possible_groups(candidates, grades, negatives):
+    """A reference: pairs with a relevant document, as far as anything may be their negative."""
+    retrieved = set(zip(candidates["qid"], candidates["docno"], strict=True))
+    qids, docnos = names(candidates)
+    positives = {(qid, docno) for qid in qids for docno in docnos if grades.get((qid, docno), 0) > 0}
+
+    def may_be_negative(positive, docno):
+        grade = grades.get((positive[0], docno))
+        if negatives == "judged":
+            return grade is not None and grade < grades[positive]
+        return not (grade or 0) > 0 and (negatives == "random" or (positive[0], docno) in retrieved)
+
+    if negatives == "in-batch":
+        return positives if len({qid for qid, _ in positives}) > 1 else set()
+    return {positive for positive in positives if any(may_be_negative(positive, docno) for docno in docnos)}
+
+
+@given(
+    st.lists(pairs, min_size=1, max_size=40),
+    st.lists(st.tuples(pairs, st.integers(-1, 3)), min_size=1, max_size=40),
+    st.sampled_from(KINDS),
+    st.sampled_from([1, 3, None]),
+    st.integers(0, 5),
+)
+def test_positives_are_relevant_and_negatives_are_not(retrieved, judged, negatives, num_negatives, seed):
+    candidates = pd.DataFrame(
+        [(f"q{query}", "x", f"d{document}", "y") for query, document in retrieved], columns=CANDIDATES.columns
+    )
+    rows = [(f"q{query}", f"d{document}", label) for (query, document), label in judged]
+    qrels = pd.DataFrame(rows, columns=QRELS.columns)
+    grades = {(qid, docno): label for qid, docno, label in reversed(rows)}  # the first counts
+    settings = {"negatives": negatives, "num_negatives": num_negatives, "seed": seed, "batch_size": 4}
+    expected = possible_groups(candidates, grades, negatives)
+    if not expected:
+        with pytest.raises(ValueError, match=r"^no "):
+            examples_of(candidates, qrels, **settings)
+        return
+    examples = examples_of(candidates, qrels, **settings)
+    assert groups_by_name(examples, candidates).keys() == expected
+    qids, docnos = names(candidates)
+    batches = GroupBatches(examples.groups, pn.Training(**settings), lambda queries, documents: (queries, documents))
+    for number in range(len(batches)):
+        batch = batches[0, number]
+        for query, documents, labels, valid in zip(*batch.inputs, batch.labels, batch.valid, strict=True):
+            qid, found = qids[query], [docnos[document] for document in documents]
+            assert grades[qid, found[0]] == labels[0] > 0
+            assert valid[0]
+            chosen = [docno for docno, is_there in zip(found[1:], valid[1:], strict=True) if is_there]
+            if negatives == "judged":
+                assert all(grades[qid, docno] < labels[0] for docno in chosen)
+            else:
+                assert all(not grades.get((qid, docno), 0) > 0 for docno in chosen)
+            if negatives in ("judged", "retrieved"):
+                assert chosen
+                assert len(set(chosen)) == len(chosen)
+
+
+def test_no_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for negatives in KINDS:
+            examples_of(CANDIDATES.assign(text=np.nan, query=np.nan), negatives=negatives)

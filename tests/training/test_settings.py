@@ -1,0 +1,129 @@
+import json
+from dataclasses import FrozenInstanceError
+from pathlib import Path
+
+import numpy as np
+import pytest
+from ir_measures import AP, RR, nDCG
+
+import pt_neural as pn
+
+WRONG_VALUES = [
+    ("epochs", 0),
+    ("epochs", -3),
+    ("batch_size", 0),
+    ("optimiser", "adamm"),
+    ("optimiser", None),
+    ("learning_rate", 0),
+    ("learning_rate", float("nan")),
+    ("learning_rate", float("inf")),
+    ("weight_decay", -0.1),
+    ("weight_decay", float("nan")),
+    ("weight_decay", float("inf")),
+    ("loss", "hinge"),
+    ("gamma", 0.0),
+    ("margin", -1),
+    ("negatives", "hard"),
+    ("num_negatives", 0),
+    ("grades", {}),
+    ("grades", {2: [2]}),
+    ("grades", {2: [0, 3]}),
+    ("grades", {2: []}),
+    ("grades", {2: 0}),
+    ("grades", {0: [-1]}),
+    ("grades", {"high": [0]}),
+    ("grades", [3, 1]),
+    ("patience", 0),
+    ("dev_measure", "goodness@10"),
+    ("dev_queries", 0),
+    ("max_groups", 0),
+    ("max_time", "soon"),
+    ("max_time", "10:00"),
+    ("gradient_clip", 0),
+    ("seed", -1),
+    ("device", "quantum"),
+    ("devices", 0),
+    ("devices", -2),
+    ("devices", []),
+    ("devices", "some"),
+    ("devices", True),
+    ("precision", "8-mixed"),
+    ("verbose", "yes"),
+]
+WRONG_TYPES = [
+    ("epochs", 2.5),
+    ("epochs", "3"),
+    ("epochs", True),
+    ("epochs", None),
+    ("batch_size", None),
+    ("learning_rate", "0.1"),
+    ("learning_rate", None),
+    ("weight_decay", None),
+    ("gamma", "10"),
+    ("num_negatives", 1.5),
+    ("patience", "never"),
+    ("dev_measure", 10),
+    ("gradient_clip", "1"),
+    ("seed", None),
+    ("seed", 1.0),
+    ("strategy", 3),
+    ("checkpoint_dir", 7),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), WRONG_VALUES)
+def test_a_wrong_value_is_named(name, value):
+    with pytest.raises(ValueError, match=name if name != "dev_measure" else "goodness@10"):
+        pn.Training(**{name: value})
+
+
+@pytest.mark.parametrize(("name", "value"), WRONG_TYPES)
+def test_a_wrong_type_is_named(name, value):
+    with pytest.raises(TypeError, match=name):
+        pn.Training(**{name: value})
+
+
+def test_in_batch_negatives_need_other_groups():
+    with pytest.raises(ValueError, match="batch_size must be at least 2"):
+        pn.Training(negatives="in-batch", batch_size=1)
+
+
+def test_settings_do_not_change():
+    training = pn.Training()
+    with pytest.raises(FrozenInstanceError):
+        training.epochs = 7
+
+
+def test_no_positional_arguments():
+    with pytest.raises(TypeError):
+        pn.Training(5)
+
+
+@pytest.mark.parametrize(
+    "training",
+    [
+        pn.Training(),
+        pn.Training(grades={3: [1, 0], 2: [0]}, dev_measure="AP", max_time="00:01:00:00", devices=[0, 1]),
+        pn.Training(epochs=np.int64(4), learning_rate=np.float32(0.5), seed=np.int32(3), gamma=5),
+        pn.Training(loss="margin", negatives="judged", checkpoint_dir=Path("runs") / "one", precision="bf16-mixed"),
+    ],
+)
+def test_json_keeps_everything(training):
+    assert pn.Training.from_json(json.loads(json.dumps(training.to_json()))) == training
+
+
+@pytest.mark.parametrize(("name", "measure"), [("nDCG@10", nDCG @ 10), ("RR@5", RR @ 5), (AP @ 100, AP @ 100)])
+def test_measures_by_name(name, measure):
+    assert pn.Training(dev_measure=name).dev_measure == measure
+
+
+def test_a_model_completes_what_is_none():
+    given = pn.Training(loss="margin", epochs=3)
+    completed = given.completed({"loss": "softmax", "gamma": 10.0, "negatives": "random"})
+    assert (completed.loss, completed.gamma, completed.negatives, completed.epochs) == ("margin", 10.0, "random", 3)
+    assert (given.gamma, given.negatives) == (None, None)
+
+
+def test_what_a_model_brings_is_checked_as_well():
+    with pytest.raises(ValueError, match="batch_size must be at least 2"):
+        pn.Training(batch_size=1).completed({"negatives": "in-batch"})
