@@ -1,29 +1,26 @@
-"""What the pipelines share: splits, artifacts that are built once, tables on disk."""
+"""What the pipelines share: collections, artifacts that are built once, tables on disk."""
 
 import argparse
 import hashlib
 import json
 import re
-import warnings
-from collections.abc import Callable, Iterable
+import signal
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
 import pyterrier as pt
-from cycler import cycler
-from ir_measures import Measure
 from pyterrier_dr import FlexIndex
 
 import pt_neural as pn
-from pt_neural.experiment import AlphaCurve
 
 SPLITS = ("train", "dev", "test")
+FIELDS = ("title", "text")
+PACKAGES = ("pt-neural", "pyterrier", "pyterrier-dr", "pyserini", "gensim", "torch", "lightning", "numpy")
 
 
 @dataclass(frozen=True)
@@ -107,13 +104,21 @@ class Workspace:
             build(path)
         return load(path)
 
-    def index(self) -> pn.LuceneIndex:
+    def index(self, fields: Sequence[str] = FIELDS) -> pn.LuceneIndex:
         """The collection's Lucene index."""
-        return self.built("lucene", lambda path: pn.LuceneIndex(path).index(self.documents()), pn.LuceneIndex)
+        return self.built(
+            _of_fields("lucene", fields),
+            lambda path: pn.LuceneIndex(path).index(self.documents(), fields=fields),
+            pn.LuceneIndex,
+        )
 
-    def forward_index(self) -> pn.ForwardIndex:
+    def forward_index(self, fields: Sequence[str] = FIELDS) -> pn.ForwardIndex:
         """The collection's term sequences."""
-        return self.built("forward", lambda path: pn.ForwardIndex.build(path, self.documents()), pn.ForwardIndex)
+        return self.built(
+            _of_fields("forward", fields),
+            lambda path: pn.ForwardIndex.build(path, self.documents(), fields=fields),
+            pn.ForwardIndex,
+        )
 
     def documents(self) -> Iterable[dict[str, str]]:
         """The collection's documents, to train on."""
@@ -148,6 +153,40 @@ class Workspace:
         )
         return pn.DESM(spaces, query, document, vectors=vectors), desm.retriever(vectors)
 
+    def lsa(self, dim: int, seed: int, fields: Sequence[str] = FIELDS) -> pn.LSA:
+        """LSA of the collection, over kept vectors."""
+        documents = self.forward_index(fields)
+        return self.over_vectors(
+            _of_fields(f"lsa-dim{dim}-seed{seed}", fields),
+            lambda path: pn.LSA(dim, seed=seed, fields=fields).fit_corpus(documents).save(path),
+            pn.LSA.load,
+            documents,
+        )
+
+    def trained(self, model: "pn.DSSM | pn.CLSM", *examples: pd.DataFrame) -> "pn.DSSM | pn.CLSM":
+        """A model trained once, over kept vectors.
+
+        Args:
+            model: The model as it is to be trained, with a forward index of its documents.
+            *examples: Arguments of its ``fit``. They and all settings tell kept models apart.
+        """
+        return self.over_vectors(
+            f"{model.artifact_format}-{_digest(model, examples)}",
+            lambda path: _fit(model, examples).save(path),
+            type(model).load,
+            model.documents,
+        )
+
+    def over_vectors(
+        self, name: str, build: Callable[[Path], Any], load: Callable[..., Any], documents: pn.ForwardIndex
+    ) -> Any:
+        """A ranker, built once, that re-ranks by docno over kept vectors of all documents, made once."""
+        ranker = self.built(name, build, load)
+        vectors = self.built(
+            f"{name}-vectors", lambda path: ranker.index(path, documents), partial(FlexIndex, verbose=False)
+        )
+        return load(self.artifacts / name, vectors=vectors)
+
     def save_table(self, name: str, table: pd.DataFrame, caption: str) -> None:
         """Print a table, and write it as CSV and Markdown."""
         print(f"\n{caption}\n\n{table.to_string(index=False)}", flush=True)
@@ -156,7 +195,7 @@ class Workspace:
 
     def save_settings(self, settings: dict[str, Any]) -> None:
         """Write down what made the results."""
-        packages = {name: version(name) for name in ("pt-neural", "pyterrier", "pyserini", "gensim", "numpy")}
+        packages = {name: version(name) for name in PACKAGES}
         text = json.dumps({**settings, "packages": packages}, indent=2, default=str)
         (self.results / "settings.json").write_text(text + "\n", encoding="utf-8")
 
@@ -167,70 +206,33 @@ def _fingerprint(collection: Collection) -> str:
     return hashlib.sha256(f"{pn.__version__} {packages.to_csv()}".encode()).hexdigest()[:8]
 
 
+def _fit(model: "pn.DSSM | pn.CLSM", examples: Iterable[pd.DataFrame]) -> "pn.DSSM | pn.CLSM":
+    """Fit a model, and leave Java its signal handlers."""
+    from lightning.pytorch.trainer.connectors.signal_connector import _SignalConnector  # takes seconds
+
+    # After training, Lightning sets the handlers of all signals to what Python knows of them, which is nothing of
+    # those that Java has installed and cannot do without. Those of these three are all that it changes.
+    _SignalConnector._valid_signals = staticmethod(lambda: {signal.SIGINT, signal.SIGTERM, signal.SIGUSR1})
+    return model.fit(*examples)
+
+
+def _of_fields(name: str, fields: Sequence[str]) -> str:
+    """The name of an artifact that depends on which fields of a document are read."""
+    return name if tuple(fields) == FIELDS else "-".join([name, *fields])
+
+
+def _digest(model: "pn.DSSM | pn.CLSM", examples: Iterable[pd.DataFrame]) -> str:
+    """Changes with all that a trained model depends on."""
+    training = {name: value for name, value in model.training.to_json().items() if name != "verbose"}
+    settings = [model.settings(), list(model.fields), training]
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+    for frame in examples:
+        columns = frame[[column for column in ("qid", "query", "docno", "label") if column in frame]]
+        digest.update(pd.util.hash_pandas_object(columns, index=False).to_numpy().tobytes())
+    return digest.hexdigest()[:12]
+
+
 def markdown(table: pd.DataFrame) -> str:
     """A frame as a Markdown table."""
-    rows = [list(table.columns), ["---"] * len(table.columns), *table.astype(str).to_numpy().tolist()]
+    rows = [list(map(str, table.columns)), ["---"] * len(table.columns), *table.astype(str).to_numpy().tolist()]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
-
-
-def compare(
-    systems: dict[str, pt.Transformer],
-    split: Split,
-    measures: list[Measure],
-    *,
-    baseline: str,
-    runs: Path,
-) -> pd.DataFrame:
-    """One ``pt.Experiment``, its runs saved; an asterisk marks what differs from the baseline.
-
-    Returns:
-        Frame with ``system`` and one text column a measure: the mean, with * where a paired t-test against the
-        baseline, with Holm's correction over systems, gives p < 0.05.
-    """
-    runs.mkdir(parents=True, exist_ok=True)
-    names = list(systems)
-    # PyTerrier advises its plan "tree", which cannot save runs.
-    warnings.filterwarnings("ignore", message="There are shared pipeline components")
-    result = pt.Experiment(
-        list(systems.values()),
-        split.topics,
-        split.qrels,
-        measures,
-        names=names,
-        baseline=names.index(baseline),
-        correction="holm",
-        save_dir=str(runs),
-        save_mode="overwrite",
-    )
-    table = pd.DataFrame({"system": result["name"]})
-    for measure in map(str, measures):
-        significant = result[f"{measure} p-value corrected"] < 0.05
-        values = result[measure].map("{:.4f}".format)
-        table[measure] = values + np.where(significant, "*", "")
-    return table
-
-
-def tuned(
-    mixture: pt.Transformer, collection: Collection, measure: Measure, seed: int
-) -> tuple[pt.Transformer, AlphaCurve]:
-    """Choose a mixture's alpha on the dev queries; without dev queries, by five folds of the test queries.
-
-    Returns:
-        The mixture, or the run of its folds, in which each query was ranked with an alpha chosen without it; and the
-        curve.
-    """
-    if collection.dev is not None:
-        curve = pn.tune_alpha(mixture, collection.dev.topics, collection.dev.qrels, measure)
-        return mixture, curve
-    curve = pn.tune_alpha(mixture, collection.test.topics, collection.test.qrels, measure, folds=5, seed=seed)
-    return pt.Transformer.from_df(curve.run), curve
-
-
-def alpha_picture(curves: dict[str, AlphaCurve], title: str) -> plt.Figure:
-    """How mixtures depend on alpha, one curve each."""
-    figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
-    axes.set_prop_cycle(cycler(color=["#0072B2", "#E69F00", "#009E73", "#CC79A7"]) * cycler(linestyle=["-", "--"]))
-    for name, curve in curves.items():
-        curve.plot(axes, label=name, interval=False)
-    axes.set_title(title)
-    return figure

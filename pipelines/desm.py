@@ -8,11 +8,11 @@ from functools import partial
 
 import pyterrier as pt
 from ir_measures import nDCG
-from pyterrier_dr import FlexIndex
 
 import pt_neural as pn
 from pipelines import desm_figures
-from pipelines.common import Split, Workspace, compare, load, parser, tuned
+from pipelines.common import Split, Workspace, load, parser
+from pipelines.comparison import compare, tuned
 
 MEASURES = [nDCG @ 1, nDCG @ 3, nDCG @ 10]
 MIN_QUERIES = 1000  # fewer queries than this are no corpus to train word embeddings on
@@ -46,13 +46,13 @@ def main() -> None:
             rerankers[name], retrievers[name] = workspace.desm(spaces, pair, corpus)
             mixture = pn.Mixture(retrievers[name], bm25)
             mixtures[f"BM25 + {name}"], curves[name] = tuned(mixture, collection, nDCG @ 10, arguments.seed)
-    lsa_reranker, lsa_retriever = lsa(workspace, arguments.dim, arguments.seed)
-    telescoped = {"BM25": candidates, "LSA": candidates >> lsa_reranker}
+    lsa = workspace.lsa(arguments.dim, arguments.seed)
+    telescoped = {"BM25": candidates, "LSA": candidates >> lsa}
     telescoped |= {name: candidates >> ranker for name, ranker in rerankers.items()}
-    retrievers = {"BM25": bm25, "LSA": lsa_retriever, **retrievers, **mixtures}
+    retrievers = {"BM25": bm25, "LSA": lsa.retriever(lsa.vectors), **retrievers, **mixtures}
     everything = {name: system % 100 for name, system in retrievers.items()}
 
-    run = partial(compare, split=collection.test, measures=MEASURES, baseline="BM25")
+    run = partial(compare, split=collection.test, measures=MEASURES, baselines={"BM25": "*"})
     note = f"{collection.name}, {len(collection.test.topics):,} test queries; * differs from BM25 with p < 0.05"
     workspace.save_table(
         "table3",
@@ -87,16 +87,6 @@ def embeddings(workspace: Workspace, dim: int, seed: int) -> dict[str, pn.Embedd
     else:
         print(f"{collection.name} has fewer than {MIN_QUERIES} training queries: no embeddings trained on queries")
     return {corpus: workspace.spaces(corpus, texts, dim=dim, seed=seed) for corpus, texts in corpora.items()}
-
-
-def lsa(workspace: Workspace, dim: int, seed: int) -> tuple[pn.LSA, pt.Transformer]:
-    """LSA of the collection: a re-ranker by docno, and a retriever from all documents."""
-    forward, name = workspace.forward_index(), f"lsa-dim{dim}-seed{seed}"
-    fitted = workspace.built(name, lambda path: pn.LSA(dim, seed=seed).fit_corpus(forward).save(path), pn.LSA.load)
-    vectors = workspace.built(
-        f"{name}-vectors", lambda path: fitted.index(path, forward), partial(FlexIndex, verbose=False)
-    )
-    return pn.LSA.load(workspace.artifacts / name, vectors=vectors), fitted.retriever(vectors)
 
 
 if __name__ == "__main__":

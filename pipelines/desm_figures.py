@@ -9,7 +9,8 @@ import pyterrier as pt
 from sklearn.decomposition import PCA
 
 import pt_neural as pn
-from pipelines.common import Collection, alpha_picture
+from pipelines.common import Collection
+from pipelines.comparison import alpha_picture
 from pt_neural.experiment import AlphaCurve
 
 RELEVANT, RETRIEVED, RANDOM = "relevant", "retrieved, not relevant", "random"

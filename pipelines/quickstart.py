@@ -5,7 +5,8 @@ import time
 from ir_measures import RR, R, nDCG
 
 import pt_neural as pn
-from pipelines.common import Workspace, alpha_picture, compare, load, parser, tuned
+from pipelines.common import Workspace, load, parser
+from pipelines.comparison import alpha_picture, compare, tuned
 
 MEASURES = [nDCG @ 10, RR, R @ 100]
 
@@ -41,7 +42,7 @@ def main() -> None:
     systems = {name: system % 100 for name, system in (first_stages | telescoped | everything).items()}
     workspace.save_table(
         "table",
-        compare(systems, collection.test, MEASURES, baseline="BM25", runs=workspace.results / "runs"),
+        compare(systems, collection.test, MEASURES, baselines={"BM25": "*"}, runs=workspace.results / "runs"),
         f"{collection.name}, {len(collection.test.topics):,} test queries; * differs from BM25 with p < 0.05",
     )
     workspace.save_settings({**vars(arguments), "alpha": {name: curve.alpha for name, curve in curves.items()}})

@@ -1,0 +1,158 @@
+"""Tables 5, 6 and 7 and figure 3 of the CLSM paper (Shen et al., 2014), on any dataset with training queries.
+
+Each table stands twice: telescoped, where the first stage's top k documents are re-ranked, and with every document a
+candidate. Tables 6 and 7 compare the CLSM with the DSSM as trained with J = 50 if both are among the rows, else with
+in-batch negatives, else with J = 4.
+"""
+
+import argparse
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+from ir_measures import nDCG
+
+from pipelines import clsm_figures
+from pipelines.clsm_rankers import LEARNED, MIXED, SETTINGS, Rankers
+from pipelines.common import FIELDS, Collection, Split, Workspace, load, parser
+from pipelines.comparison import System, by_seed, compare
+
+MEASURES = [nDCG @ 1, nDCG @ 3, nDCG @ 10]
+ROWS = ["ql", "sdm", "lsa", *LEARNED, *MIXED]
+PAIRS = [("dssm-50", "clsm-50"), ("dssm", "clsm"), ("dssm-4", "clsm-4")]
+WINDOW = 3  # of the CLSM in Tables 5 and 7
+
+
+def main() -> None:
+    """Print the tables, and save them with runs, settings, histories and figures."""
+    arguments = options()
+    collection = training_collection(arguments)
+    workspace = Workspace(arguments.out, "clsm", collection)
+    rankers = Rankers(workspace, arguments)
+    rows = ["BM25", *(rankers.add(key) for key in ROWS if key in arguments.models)]
+    tables, grades = Tables(rankers), {}
+    pair = next((pair for pair in PAIRS if set(pair) <= set(arguments.models)), None)
+    tables.save(5, rows, {"BM25": "α", **({LEARNED[pair[0]].name: "γ"} if pair else {})})
+    if pair:
+        dssm, clsm = (LEARNED[key] for key in pair)
+        windows = [replace(clsm, name=window_name(clsm.name, w), options={"window": w}) for w in arguments.windows]
+        if windows:
+            rows = [dssm.name, *map(rankers.learned, windows)]
+            tables.save(6, rows, {dssm.name: "α", window_name(clsm.name, 1): "β"})
+        grades = {setting: tables.save_top_grades(setting, clsm.name, dssm.name) for setting in SETTINGS}
+    if rankers.models:
+        rankers.histories().to_csv(workspace.results / "histories.csv", index=False)
+    workspace.save_settings({**vars(arguments), "bm25": repr(rankers.bm25), "alpha": rankers.alphas()})
+    clsm_figures.draw(rankers, grades, workspace.results)
+    print(f"\nTables, runs and figures are in {workspace.results}.")
+
+
+def options() -> argparse.Namespace:
+    """The pipeline's arguments."""
+    arguments = parser(__doc__.split("\n\n")[0])
+    arguments.add_argument("--seeds", type=int, nargs="+", help="seeds of training; default: --seed")
+    arguments.add_argument("--fields", nargs="+", default=list(FIELDS), help="what all rankers read (paper: title)")
+    arguments.add_argument("--depth", type=int, default=100, help="candidates a query in the telescoped tables")
+    arguments.add_argument("--dim", type=int, default=200, help="dimensions of LSA")
+    arguments.add_argument("--epochs", type=int, default=20, help="epochs of training, at most")
+    arguments.add_argument("--batch-size", type=int, default=256, help="groups a step (paper: 1024)")
+    arguments.add_argument("--groups", type=int, help="train on at most so many groups an epoch; default: all")
+    arguments.add_argument("--queries", type=int, help="sample of dev and of test queries; default: all")
+    arguments.add_argument("--models", nargs="+", choices=ROWS, default=ROWS, help="rows beside BM25")
+    arguments.add_argument("--windows", type=int, nargs="*", default=[1, 3, 5], help="rows of Table 6; none: no table")
+    arguments = arguments.parse_args()
+    arguments.seeds = arguments.seeds or [arguments.seed]
+    return arguments
+
+
+def training_collection(arguments: argparse.Namespace) -> Collection:
+    """The dataset, which must have training queries if a model is to be trained."""
+    collection = load(arguments.dataset)
+    if collection.train is None and set(arguments.models) & {*LEARNED, *MIXED}:
+        raise SystemExit(
+            f"{collection.name} has no training queries, which DSSM and CLSM learn from. Choose a dataset with a split "
+            "named train, such as neural:pydocs, or a folder with qrels/train.tsv as neural:folder:PATH; or choose "
+            "rows that need no training: --models ql sdm lsa"
+        )
+    return collection.sample(arguments.queries, arguments.seed) if arguments.queries else collection
+
+
+def window_name(name: str, window: int) -> str:
+    """A row of Table 6, which has the CLSM of Table 5 under its name there."""
+    return name if window == WINDOW else f"{name}, window {window}"
+
+
+class Tables:
+    """The paper's tables over rankers, in both settings.
+
+    Args:
+        rankers: What to compare.
+    """
+
+    def __init__(self, rankers: Rankers):
+        self.rankers = rankers
+        self.workspace, self.arguments, self.test = rankers.workspace, rankers.arguments, rankers.collection.test
+
+    def save(self, number: int, rows: list[str], marks: dict[str, str]) -> None:
+        """Table 5 or 6: nDCG of each row, marked where it differs from one of the baselines."""
+        marks = {name: mark for name, mark in marks.items() if name in rows}
+        legend = ", ".join(f"{mark} differs from {name}" for name, mark in marks.items())
+        for setting in SETTINGS:
+            systems = {name: self.rankers.systems[setting][name] for name in rows}
+            runs = self.workspace.results / f"runs-{setting}"
+            table = compare(systems, self.test, MEASURES, baselines=marks, runs=runs)
+            self.workspace.save_table(
+                f"table{number}-{setting}", table, f"{self._caption(number, setting)}; {legend} with p < 0.05"
+            )
+
+    def save_top_grades(self, setting: str, clsm: str, dssm: str) -> dict[str, np.ndarray]:
+        """Table 7: test queries by the grades of the two top documents; the grades are returned, for Figure 3."""
+        grades = {name: top_grades(self.rankers.systems[setting][name], self.test) for name in (dssm, clsm)}
+        table = grade_table(grades[clsm], grades[dssm])
+        seeds = (
+            f", each query once for each of {len(self.arguments.seeds)} seeds" if len(self.arguments.seeds) > 1 else ""
+        )
+        self.workspace.save_table(
+            f"table7-{setting}",
+            table.rename_axis(f"{clsm} \\ {dssm}").reset_index(),
+            f"{self._caption(7, setting)}{seeds}; queries by the grade of the top document of {clsm} (rows) and of "
+            f"{dssm} (columns), unjudged documents counted as 0",
+        )
+        return grades
+
+    def _caption(self, number: int, setting: str) -> str:
+        how = (
+            f"the top {self.arguments.depth} of BM25 re-ranked"
+            if setting == "telescoped"
+            else "every document a candidate"
+        )
+        judged = self.test.topics["qid"].isin(self.test.qrels["qid"]).sum()
+        fields = " and ".join(self.arguments.fields)
+        return f"Table {number}, {how}. {self.workspace.collection.name}, {fields}, {judged:,} test queries"
+
+
+def top_grades(system: System, split: Split) -> np.ndarray:
+    """The grade of the top document for each judged query, once for each seed; 0 where it is not judged.
+
+    Returns:
+        int64 array of shape (seeds * queries,).
+    """
+    qids = split.topics["qid"][split.topics["qid"].isin(split.qrels["qid"])]
+    judged = split.qrels.drop_duplicates(["qid", "docno"]).set_index(["qid", "docno"])["label"]
+    grades = []
+    for transformer in by_seed("", system).values():
+        run = transformer.transform(split.topics)
+        top = run.sort_values("rank", kind="stable").drop_duplicates("qid").set_index("qid")["docno"].reindex(qids)
+        found = judged.reindex(pd.MultiIndex.from_arrays([qids, top])).fillna(0).clip(lower=0)
+        grades.append(found.to_numpy(dtype=np.int64))
+    return np.concatenate(grades)
+
+
+def grade_table(rows: np.ndarray, columns: np.ndarray) -> pd.DataFrame:
+    """How often each grade of one ranker meets each of another, over all grades up to the highest."""
+    grades = range(max(rows.max(), columns.max()) + 1)
+    return pd.crosstab(rows, columns).reindex(index=grades, columns=grades, fill_value=0)
+
+
+if __name__ == "__main__":
+    main()

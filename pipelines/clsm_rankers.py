@@ -1,0 +1,180 @@
+"""The rankers of the CLSM paper's tables, each as a re-ranker of BM25's candidates and over the whole collection."""
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+from ir_measures import nDCG
+
+import pt_neural as pn
+from pipelines.common import Workspace
+from pipelines.comparison import System, tuned
+from pt_neural.experiment import AlphaCurve
+
+SETTINGS = ("telescoped", "all-documents")
+DEPTH = 100  # documents a query in the run files of all documents
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A model with the negatives that it is trained with."""
+
+    name: str
+    model: type[pn.DSSM | pn.CLSM]
+    negatives: Mapping[str, Any]
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def random_negatives(number: int) -> dict[str, Any]:
+    """J documents drawn from the collection, as in the paper (equation 5)."""
+    return {"negatives": "random", "num_negatives": number}
+
+
+LEARNED = {
+    "dssm-4": Learned("DSSM (J=4)", pn.DSSM, random_negatives(4)),
+    "dssm-50": Learned("DSSM (J=50)", pn.DSSM, random_negatives(50)),
+    "clsm-4": Learned("CLSM (J=4)", pn.CLSM, random_negatives(4)),
+    "clsm-50": Learned("CLSM (J=50)", pn.CLSM, random_negatives(50)),
+    "dssm": Learned("DSSM (in-batch)", pn.DSSM, {"negatives": "in-batch"}),
+    "clsm": Learned("CLSM (in-batch)", pn.CLSM, {"negatives": "in-batch"}),
+}
+MIXED = {"bm25+dssm": "dssm", "bm25+clsm": "clsm"}
+
+
+class Rankers:
+    """Rankers by name; what is trained is kept in the workspace and used again.
+
+    Args:
+        workspace: Where artifacts are.
+        arguments: The pipeline's.
+
+    Attributes:
+        systems: For each setting, what ``compare`` takes; ``BM25`` is always there.
+        models: The trained models, by name and seed.
+        curves: For each mixture's name and setting, the alpha curve of each seed.
+    """
+
+    def __init__(self, workspace: Workspace, arguments: argparse.Namespace):
+        self.workspace, self.collection, self.arguments = workspace, workspace.collection, arguments
+        self.index, self.documents = (
+            workspace.index(arguments.fields),
+            workspace.forward_index(arguments.fields),
+        )
+        self.bm25 = self.index.bm25()
+        self.candidates = self.bm25 % arguments.depth
+        self.systems: dict[str, dict[str, System]] = {setting: {} for setting in SETTINGS}
+        self.models: dict[str, dict[int, pn.DSSM | pn.CLSM]] = {}
+        self.curves: dict[tuple[str, str], dict[int, AlphaCurve]] = {}
+        self._put("BM25", self.candidates, self.bm25 % DEPTH)
+
+    def _put(self, name: str, *systems: System) -> str:
+        for setting, system in zip(SETTINGS, systems, strict=True):
+            self.systems[setting][name] = system
+        return name
+
+    def add(self, key: str) -> str:
+        """Make the rankers of one row, and tell its name."""
+        if key in LEARNED:
+            return self.learned(LEARNED[key])
+        if key in MIXED:
+            return self.mixed(LEARNED[MIXED[key]])
+        if key == "lsa":
+            return self.two_tower(
+                "LSA", self.workspace.lsa(self.arguments.dim, self.arguments.seed, self.documents.fields)
+            )
+        name, retriever = {"ql": ("query likelihood", self.index.ql()), "sdm": ("SDM", self.index.sdm())}[key]
+        return self._put(name, self.candidates >> retriever, retriever % DEPTH)
+
+    def two_tower(self, name: str, model: pn.LSA) -> str:
+        """A ranker over kept vectors that has no seeds to average over."""
+        return self._put(name, self.candidates >> model, model.retriever(model.vectors) % DEPTH)
+
+    def learned(self, row: Learned) -> str:
+        """A trained model, once for each seed."""
+        models = self.trained(row)
+        return self._put(
+            row.name,
+            {seed: self.candidates >> model for seed, model in models.items()},
+            {seed: model.retriever(model.vectors) % DEPTH for seed, model in models.items()},
+        )
+
+    def mixed(self, row: Learned) -> str:
+        """BM25 and a trained model, with an alpha of its own for each seed and setting."""
+        name, models = f"BM25 + {row.name}", self.trained(row)
+        telescoped = {seed: self.candidates >> pn.Mixture(model, normalise="minmax") for seed, model in models.items()}
+        everything = {
+            seed: pn.Mixture(model.retriever(model.vectors), self.bm25, normalise="minmax")
+            for seed, model in models.items()
+        }
+        return self._put(
+            name, self._tuned(name, "telescoped", telescoped), self._tuned(name, "all-documents", everything)
+        )
+
+    def _tuned(self, name: str, setting: str, mixtures: dict[int, pt.Transformer]) -> System:
+        results = {
+            seed: tuned(mixture, self.collection, nDCG @ 10, self.arguments.seed) for seed, mixture in mixtures.items()
+        }
+        self.curves[name, setting] = {seed: curve for seed, (_, curve) in results.items()}
+        return {seed: mixture % DEPTH for seed, (mixture, _) in results.items()}
+
+    def trained(self, row: Learned) -> dict[int, pn.DSSM | pn.CLSM]:
+        """The model of each seed, over kept vectors of all documents."""
+        if row.name not in self.models:
+            self.models[row.name] = {seed: self._trained(row, seed) for seed in self.arguments.seeds}
+        return self.models[row.name]
+
+    def _trained(self, row: Learned, seed: int) -> pn.DSSM | pn.CLSM:
+        print(f"{row.name}, seed {seed}", flush=True)
+        training = pn.Training(
+            epochs=self.arguments.epochs,
+            batch_size=self.arguments.batch_size,
+            max_groups=self.arguments.groups,
+            dev_measure=nDCG @ 10,
+            seed=seed,
+            **row.negatives,
+        )
+        model = row.model(training=training, documents=self.documents, fields=self.documents.fields, **row.options)
+        return self.workspace.trained(model, *self.examples)
+
+    @cached_property
+    def examples(self) -> list[pd.DataFrame]:
+        """What models are fitted on: judged pairs, for negatives come from elsewhere; and BM25's candidates of dev."""
+        train, dev = self.collection.train, self.collection.dev
+        pairs = train.topics[["qid", "query"]].merge(train.qrels[["qid", "docno"]], on="qid")
+        return [pairs, train.qrels] + ([] if dev is None else [self.candidates.transform(dev.topics), dev.qrels])
+
+    def histories(self) -> pd.DataFrame:
+        """What happened in each epoch of each training: ``system, seed, epoch, loss, ..``."""
+        return pd.concat(
+            [
+                model.history.assign(system=name, seed=seed)
+                for name, models in self.models.items()
+                for seed, model in models.items()
+            ],
+            ignore_index=True,
+        )
+
+    def alphas(self) -> dict[str, float]:
+        """The chosen weight of the trained model in each mixture."""
+        return {
+            f"{name}, {setting}, seed {seed}": curve.alpha
+            for (name, setting), curves in self.curves.items()
+            for seed, curve in curves.items()
+        }
+
+    def mean_curves(self) -> dict[str, AlphaCurve]:
+        """The alpha curves, each the mean over seeds."""
+        return {
+            f"{name}, {setting}": AlphaCurve(mean_frame([curve.per_query for curve in curves.values()]), str(nDCG @ 10))
+            for (name, setting), curves in self.curves.items()
+        }
+
+
+def mean_frame(frames: list[pd.DataFrame]) -> pd.DataFrame:
+    """The mean of frames with the same rows and columns."""
+    return frames[0] * 0 + np.mean([frame.to_numpy() for frame in frames], axis=0)
