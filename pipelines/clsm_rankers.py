@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pyterrier as pt
 from ir_measures import nDCG
@@ -61,10 +60,8 @@ class Rankers:
 
     def __init__(self, workspace: Workspace, arguments: argparse.Namespace):
         self.workspace, self.collection, self.arguments = workspace, workspace.collection, arguments
-        self.index, self.documents = (
-            workspace.index(arguments.fields),
-            workspace.forward_index(arguments.fields),
-        )
+        self.index = workspace.index(arguments.fields)
+        self.documents = workspace.forward_index(arguments.fields)
         self.bm25 = self.index.bm25()
         self.candidates = self.bm25 % arguments.depth
         self.systems: dict[str, dict[str, System]] = {setting: {} for setting in SETTINGS}
@@ -84,15 +81,14 @@ class Rankers:
         if key in MIXED:
             return self.mixed(LEARNED[MIXED[key]])
         if key == "lsa":
-            return self.two_tower(
-                "LSA", self.workspace.lsa(self.arguments.dim, self.arguments.seed, self.documents.fields)
-            )
+            return self.lsa()
         name, retriever = {"ql": ("query likelihood", self.index.ql()), "sdm": ("SDM", self.index.sdm())}[key]
         return self._put(name, self.candidates >> retriever, retriever % DEPTH)
 
-    def two_tower(self, name: str, model: pn.LSA) -> str:
-        """A ranker over kept vectors that has no seeds to average over."""
-        return self._put(name, self.candidates >> model, model.retriever(model.vectors) % DEPTH)
+    def lsa(self) -> str:
+        """LSA of the collection, with one seed only."""
+        lsa = self.workspace.lsa(self.arguments.dim, self.arguments.seed, self.documents.fields)
+        return self._put("LSA", self.candidates >> lsa, lsa.retriever(lsa.vectors) % DEPTH)
 
     def learned(self, row: Learned) -> str:
         """A trained model, once for each seed."""
@@ -105,22 +101,21 @@ class Rankers:
 
     def mixed(self, row: Learned) -> str:
         """BM25 and a trained model, with an alpha of its own for each seed and setting."""
-        name, models = f"BM25 + {row.name}", self.trained(row)
-        telescoped = {seed: self.candidates >> pn.Mixture(model, normalise="minmax") for seed, model in models.items()}
-        everything = {
-            seed: pn.Mixture(model.retriever(model.vectors), self.bm25, normalise="minmax")
-            for seed, model in models.items()
-        }
-        return self._put(
-            name, self._tuned(name, "telescoped", telescoped), self._tuned(name, "all-documents", everything)
-        )
+        name = f"BM25 + {row.name}"
+        telescoped, everything = {}, {}
+        for seed, model in self.trained(row).items():
+            telescoped[seed] = self.candidates >> pn.Mixture(model, normalise="minmax")
+            everything[seed] = pn.Mixture(model.retriever(model.vectors), self.bm25, normalise="minmax")
+        mixtures = zip(SETTINGS, (telescoped, everything), strict=True)
+        return self._put(name, *(self._tuned(name, setting, by_seed) for setting, by_seed in mixtures))
 
     def _tuned(self, name: str, setting: str, mixtures: dict[int, pt.Transformer]) -> System:
-        results = {
-            seed: tuned(mixture, self.collection, nDCG @ 10, self.arguments.seed) for seed, mixture in mixtures.items()
-        }
-        self.curves[name, setting] = {seed: curve for seed, (_, curve) in results.items()}
-        return {seed: mixture % DEPTH for seed, (mixture, _) in results.items()}
+        systems, curves = {}, {}
+        for seed, mixture in mixtures.items():
+            system, curves[seed] = tuned(mixture, self.collection, nDCG @ 10, self.arguments.seed)
+            systems[seed] = system % DEPTH
+        self.curves[name, setting] = curves
+        return systems
 
     def trained(self, row: Learned) -> dict[int, pn.DSSM | pn.CLSM]:
         """The model of each seed, over kept vectors of all documents."""
@@ -170,11 +165,8 @@ class Rankers:
     def mean_curves(self) -> dict[str, AlphaCurve]:
         """The alpha curves, each the mean over seeds."""
         return {
-            f"{name}, {setting}": AlphaCurve(mean_frame([curve.per_query for curve in curves.values()]), str(nDCG @ 10))
+            f"{name}, {setting.replace('-', ' ')}": AlphaCurve(
+                sum(curve.per_query for curve in curves.values()) / len(curves), str(nDCG @ 10)
+            )
             for (name, setting), curves in self.curves.items()
         }
-
-
-def mean_frame(frames: list[pd.DataFrame]) -> pd.DataFrame:
-    """The mean of frames with the same rows and columns."""
-    return frames[0] * 0 + np.mean([frame.to_numpy() for frame in frames], axis=0)
