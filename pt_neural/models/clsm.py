@@ -125,13 +125,17 @@ class ConvolutionalTower(nn.Module):
         self.semantic = nn.Linear(filters, dim, bias=False)
         nn.init.xavier_uniform_(self.semantic.weight)
 
-    def projections(self, texts: HashedTexts) -> Tensor:
+    def forward(self, texts: HashedTexts) -> Tensor:
+        """Vectors of shape (texts, dim)."""
+        return self.read(self.project(texts), texts.words, texts.offsets)
+
+    def project(self, texts: HashedTexts) -> Tensor:
         """What each distinct word adds to each unit at each place of a window: (distinct words * window, filters)."""
         # W_c applied to a window (equation 2) is the sum of one projection a word: W_c is cut into a block a place.
         return self.hashing(texts).view(-1, self.filters)
 
-    def forward(self, texts: HashedTexts) -> Tensor:
-        """Vectors of shape (texts, dim)."""
-        largest = max_over_windows(self.projections(texts), texts.words, texts.offsets, self.window)
+    def read(self, projections: Tensor, words: Tensor, offsets: Tensor) -> Tensor:
+        """Vectors of texts whose words are projected already."""
+        largest = max_over_windows(projections, words, offsets, self.window)
         pooled = torch.tanh(largest)  # tanh rises, so it may come after the maximum, once a text and not once a window
         return torch.tanh(self.semantic(pooled))

@@ -85,8 +85,15 @@ class BagTower(nn.Module):
 
     def forward(self, texts: HashedTexts) -> Tensor:
         """Vectors of shape (texts, units of the last layer)."""
-        words = self.hashing(texts)
-        units = torch.tanh(F.embedding_bag(texts.words, words, texts.offsets, mode="sum", include_last_offset=True))
+        return self.read(self.project(texts), texts.words, texts.offsets)
+
+    def project(self, texts: HashedTexts) -> Tensor:
+        """What each distinct word adds to the first layer: (distinct words, units of the first layer)."""
+        return self.hashing(texts)
+
+    def read(self, projections: Tensor, words: Tensor, offsets: Tensor) -> Tensor:
+        """Vectors of texts whose words are projected already."""
+        units = torch.tanh(F.embedding_bag(words, projections, offsets, mode="sum", include_last_offset=True))
         for layer in self.dense:
             units = torch.tanh(layer(units))
         return units

@@ -7,6 +7,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from pt_neural.rankers.hashed import HashedTexts
+
+TEXTS_PER_STEP = 1024  # what reading them takes then stays in the processor's cache
+
 
 class TowerInputs(NamedTuple):
     """A batch of groups for two towers; each query and each document stands in it once.
@@ -69,6 +73,16 @@ class Towers(nn.Module):
     def vectors(self, side: str, texts: Any) -> Tensor:
         """Unit vectors of shape (texts, dimensions); zero for texts without anything known."""
         return F.normalize(self.tower(side)(texts) * texts.known[:, None], dim=1)
+
+    def encode(self, side: str, texts: HashedTexts) -> Tensor:
+        """The same vectors; each distinct word is projected once, and then a few texts are read at a time."""
+        tower = self.tower(side)
+        projections = tower.project(texts)
+        blocks = []
+        for start in range(0, max(len(texts.known), 1), TEXTS_PER_STEP):
+            offsets = texts.offsets[start : start + TEXTS_PER_STEP + 1]
+            blocks.append(tower.read(projections, texts.words[offsets[0] : offsets[-1]], offsets - offsets[0]))
+        return F.normalize(torch.cat(blocks) * texts.known[:, None], dim=1)
 
     def forward(self, inputs: TowerInputs) -> Tensor:
         """Scores of shape (groups, documents a group)."""
