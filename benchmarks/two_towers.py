@@ -11,7 +11,7 @@ matchzoo-py needs an environment of its own, made once (Python 3.11), with the t
 
 A title is eight words drawn evenly from 20,000 made of letters, a query three words of its title, a group a query with
 its title and four others. matchzoo-py keeps a dense vector of trigrams for each word, some 3 GB here, and more while it
-trains; --words makes the table smaller.
+trains; --words makes the table smaller. Ratios are of medians, matchzoo-py's of its best setting.
 """
 
 import argparse
@@ -23,26 +23,40 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
+from parts.machine import gemm_rate, read_rate
+from parts.synthetic import synthetic_titles
+
+import pt_neural as pn
 
 PEER = Path(__file__).parent / "peers" / "matchzoo_two_towers.py"
+PEER_MODELS = {"DSSM": "dssm", "CLSM": "cdssm"}
 TASKS = {"training": "training, groups/s", "encoding": "encoding, titles/s", "scoring": "scoring, pairs/s"}
+BATCH_SIZE = 1024
+EPOCHS = 4
+REPEATS = 5
+
+Rate = list[float]  # least, median and greatest
 
 
 def main() -> None:
-    """Make the texts, run the peer, print the table and the floors."""
+    """Make the texts, run ours and the peer, print rates, ratios and floors."""
     options = parse_arguments()
     print_floors(options)
-    with tempfile.TemporaryDirectory() as folder:
-        data = Path(folder) / "data.json"
-        data.write_text(json.dumps(synthetic_titles(options)), encoding="utf-8")
-        for model in ("dssm", "cdssm"):
-            if options.matchzoo:
-                print_peer(model, peer(options, model, data))
+    data = synthetic_titles(options.words, options.titles, options.negatives, options.seed)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "data.json").write_text(json.dumps(data), encoding="utf-8")
+        for model in PEER_MODELS:
+            result = ours(model, data, options, folder)
+            theirs = peer(options, PEER_MODELS[model], folder / "data.json") if options.matchzoo else None
+            print_rates(model, result, theirs)
     if not options.matchzoo:
-        print("matchzoo-py is not measured: set PT_NEURAL_MATCHZOO to the python of an environment that has it;")
+        print("\nmatchzoo-py is not measured: set PT_NEURAL_MATCHZOO to the python of an environment that has it;")
         print("the head of benchmarks/two_towers.py says how to make one")
 
 
@@ -54,6 +68,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--titles", type=int, default=20_000, help="titles, each with its query (default 20,000)")
     parser.add_argument("--negatives", type=int, default=4, help="negatives in a group (default 4)")
     parser.add_argument("--groups", type=int, default=256, help="groups the peer trains on a setting (default 256)")
+    parser.add_argument("--rows", type=int, default=1_000_000, help="rows re-ranked from vectors (default 1,000,000)")
     parser.add_argument("--seed", type=int, default=13)
     options = parser.parse_args()
     if options.matchzoo and not shutil.which(options.matchzoo):
@@ -61,28 +76,54 @@ def parse_arguments() -> argparse.Namespace:
     return options
 
 
-def synthetic_titles(options: argparse.Namespace) -> dict[str, list]:
-    """Queries, titles, and for each query the numbers of its title and its negatives, the title first."""
-    generator = np.random.default_rng(options.seed)
-    words = synthetic_words(options.words, generator)
-    drawn = words[generator.integers(len(words), size=(options.titles, 8))]
-    titles = np.arange(options.titles)[:, None]
-    steps = generator.integers(1, options.titles, size=(options.titles, options.negatives))
-    candidates = np.hstack([titles, (titles + steps) % options.titles])  # a title is never its own negative
+def ours(name: str, data: dict[str, list], options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    """Our model's rates, from frames and strings to frames and vectors."""
+    queries, titles = data["queries"], data["titles"]
+    qids, docnos = [f"q{i}" for i in range(len(queries))], [f"d{i}" for i in range(len(titles))]
+    frame = pd.DataFrame({"qid": qids, "query": queries, "docno": docnos, "text": titles})
+    training = pn.Training(
+        epochs=EPOCHS,
+        batch_size=BATCH_SIZE,
+        negatives="random",
+        num_negatives=options.negatives,
+        seed=options.seed,
+        verbose=False,
+    )
+    model = getattr(pn, name)(training=training)
+    started = time.perf_counter()
+    model.fit(frame, frame[["qid", "docno"]].assign(label=1))
+    fitting = time.perf_counter() - started
+    rows = np.asarray(data["candidates"])
+    pairs = frame[["qid", "query"]].loc[np.repeat(np.arange(len(rows)), rows.shape[1])].reset_index(drop=True)
+    pairs = pairs.assign(docno=np.array(docnos, dtype=object)[rows.ravel()])
+    text_pairs = pairs.assign(text=np.array(titles, dtype=object)[rows.ravel()])
+    vectors = model.index(folder / name, frame[["docno", "text"]], verbose=False)
+    model.save(folder / f"{name}.model")
+    kept = type(model).load(folder / f"{name}.model", vectors=vectors)
+    many = pd.concat([pairs] * (options.rows // len(pairs) + 1), ignore_index=True).head(options.rows)
+    kept.transform(many.head(10))
     return {
-        "queries": [" ".join(title[:3]) for title in drawn],
-        "titles": [" ".join(title) for title in drawn],
-        "candidates": candidates.tolist(),
+        "training": spread(len(frame) / model.history["seconds"].iloc[1:]),
+        "fitting": EPOCHS * len(frame) / fitting,
+        "encoding": rate(lambda: model.encode_texts(titles), len(titles)),
+        "scoring": rate(lambda: model.transform(text_pairs), len(text_pairs)),
+        "re-ranking": rate(lambda: kept.transform(many), len(many)),
     }
 
 
-def synthetic_words(count: int, generator: np.random.Generator) -> np.ndarray:
-    """So many different words of four to ten letters."""
-    letters = np.array(list("abcdefghijklmnopqrstuvwxyz"))
-    words: dict[str, None] = {}
-    while len(words) < count:
-        words["".join(generator.choice(letters, size=generator.integers(4, 11)))] = None
-    return np.array(list(words))
+def rate(work: Callable[[], object], items: int) -> Rate:
+    """Items a second, over the repeats."""
+    rates = []
+    for _ in range(REPEATS):
+        started = time.perf_counter()
+        work()
+        rates.append(items / (time.perf_counter() - started))
+    return spread(rates)
+
+
+def spread(rates: Any) -> Rate:
+    """Least, median and greatest."""
+    return [float(value) for value in np.quantile(rates, [0, 0.5, 1])]
 
 
 def peer(options: argparse.Namespace, model: str, data: Path) -> dict:
@@ -94,23 +135,26 @@ def peer(options: argparse.Namespace, model: str, data: Path) -> dict:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def print_peer(model: str, result: dict) -> None:
-    """The best setting of each task, and what came before the first batch."""
-    versions = ", ".join(f"{name} {version}" for name, version in result["versions"].items())
-    print(f"\n{model.upper()}: {versions}; {result['terms']:,} terms, {result['trigrams']:,} trigrams")
+def print_rates(name: str, ours: dict[str, Any], theirs: dict | None) -> None:
+    """A line a task: ours, and beside the best setting of the peer."""
+    print(f"\n{name}, least / median / greatest of repeats")
     for task, label in TASKS.items():
-        for found in sorted(result[task], key=lambda found: found["rate"][1], reverse=True):
-            setting = f"batches of {found['batch_size']}, {found['workers']} loading processes"
-            print(f"{label:32}{spread(found['rate']):>28}   {setting}")
-    print(f"{'encoding, network alone':32}{spread(result['encoding_network_alone']):>28}")
-    print(f"{'preparing, table of trigrams':32}{result['preparing_seconds']:>21.1f}, {result['table_seconds']:.1f} s")
-    memory = [result[key] / 1e9 for key in ("memory_after_table", "peak_memory")]
-    print(f"{'memory with the table, at most':32}{memory[0]:>21.1f}, {memory[1]:.1f} GB")
+        line = f"{label:44}{text(ours[task]):>30}"
+        if theirs is not None:
+            best = max(theirs[task], key=lambda found: found["rate"][1])
+            ratio = ours[task][1] / best["rate"][1]
+            line += f"   matchzoo-py {text(best['rate'])} in batches of {best['batch_size']}: {ratio:,.0f} times"
+        print(line)
+    print(f"{'re-ranking from vectors, rows/s with the frame':44}{text(ours['re-ranking']):>28}")
+    print(f"{'fit from first to last, groups/s':44}{ours['fitting']:>30,.0f}")
+    if theirs is not None:
+        memory = theirs["peak_memory"] / 1e9
+        print(f"matchzoo-py: table of trigrams {theirs['table_seconds']:.1f} s beforehand, {memory:.1f} GB at most")
 
 
-def spread(rate: list[float]) -> str:
-    """Least, median and greatest."""
-    return " / ".join(f"{one:,.0f}" for one in rate)
+def text(rates: Rate) -> str:
+    """A rate as it is printed."""
+    return " / ".join(f"{one:,.0f}" for one in rates)
 
 
 def print_floors(options: argparse.Namespace) -> None:
@@ -127,28 +171,6 @@ def print_floors(options: argparse.Namespace) -> None:
         query, title = (flops / multiply + words * rows * 300 * 4 / read for words in (3, 8))
         group = 3 * (query + (options.negatives + 1) * title)
         print(f"floor, {model}: encoding {1 / title:,.0f} titles/s, training {1 / group:,.0f} groups/s")
-
-
-def gemm_rate(size: int = 2048) -> float:
-    """Floating-point operations per second of a float32 matrix product."""
-    left, right = torch.randn(size, size), torch.randn(size, size)
-    return 2 * size**3 / shortest(lambda: left @ right)
-
-
-def read_rate(size: int = 2**28) -> float:
-    """Bytes per second read from memory."""
-    source = torch.ones(size // 4)
-    return size / shortest(source.sum)
-
-
-def shortest(work: Callable[[], object], repeats: int = 7) -> float:
-    """Shortest time of the repeats in seconds."""
-    times = []
-    for _ in range(repeats):
-        started = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - started)
-    return min(times)
 
 
 if __name__ == "__main__":

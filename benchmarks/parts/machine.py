@@ -1,0 +1,28 @@
+"""What this machine can do at best."""
+
+import time
+from collections.abc import Callable
+
+import torch
+
+
+def gemm_rate(size: int = 2048) -> float:
+    """Floating-point operations per second of a float32 matrix product."""
+    left, right = torch.randn(size, size), torch.randn(size, size)
+    return 2 * size**3 / shortest(lambda: left @ right)
+
+
+def read_rate(size: int = 2**28) -> float:
+    """Bytes per second read from memory."""
+    source = torch.ones(size // 4)
+    return size / shortest(source.sum)
+
+
+def shortest(work: Callable[[], object], repeats: int = 7) -> float:
+    """Shortest time of the repeats in seconds."""
+    times = []
+    for _ in range(repeats):
+        started = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - started)
+    return min(times)
