@@ -4,7 +4,6 @@ import argparse
 import hashlib
 import json
 import re
-import signal
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -172,7 +171,7 @@ class Workspace:
         """
         return self.over_vectors(
             f"{model.artifact_format}-{_digest(model, examples)}",
-            lambda path: _fit(model, examples).save(path),
+            lambda path: model.fit(*examples).save(path),
             type(model).load,
             model.documents,
         )
@@ -204,16 +203,6 @@ def _fingerprint(collection: Collection) -> str:
     """Changes with our version, and with the packages that the embedded collection is made from."""
     packages = getattr(collection.dataset, "packages", pd.DataFrame)()
     return hashlib.sha256(f"{pn.__version__} {packages.to_csv()}".encode()).hexdigest()[:8]
-
-
-def _fit(model: "pn.DSSM | pn.CLSM", examples: Iterable[pd.DataFrame]) -> "pn.DSSM | pn.CLSM":
-    """Fit a model, and leave Java its signal handlers."""
-    from lightning.pytorch.trainer.connectors.signal_connector import _SignalConnector  # takes seconds
-
-    # After training, Lightning sets the handlers of all signals to what Python knows of them, which is nothing of
-    # those that Java has installed and cannot do without. Those of these three are all that it changes.
-    _SignalConnector._valid_signals = staticmethod(lambda: {signal.SIGINT, signal.SIGTERM, signal.SIGUSR1})
-    return model.fit(*examples)
 
 
 def _of_fields(name: str, fields: Sequence[str]) -> str:

@@ -47,6 +47,23 @@ def test_linear_algebra_keeps_its_stack_beside_java(search):
     assert (result.returncode, result.stdout.splitlines()[-1]) == (0, "inverted (300, 300)"), result.stderr
 
 
+TRAIN = """
+import pandas as pd, pt_neural as pn
+rows = [(f"q{i}", f"word{i % 3}", f"d{i}", f"word{i % 3} text") for i in range(12)]
+frame = pd.DataFrame(rows, columns=["qid", "query", "docno", "text"])
+handled = lambda: [line for line in open("/proc/self/status") if line.startswith("SigCgt")]
+before = handled()
+pn.DSSM((4,), training=pn.Training(epochs=1, verbose=False)).fit(frame, frame.assign(label=1))
+print("kept", handled() == before)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_training_leaves_java_its_signal_handlers(search):
+    result = run("\n".join([search, TRAIN, search]))
+    assert (result.returncode, result.stdout.splitlines()[-2]) == (0, "kept True"), result.stderr
+
+
 def test_a_heap_that_java_would_not_understand_is_refused():
     with pytest.raises(jvm.JavaError, match=r"PT_NEURAL_JAVA_HEAP.*'lots'; write it like '8g'"):
         jvm.java_options(21, "lots")
