@@ -112,7 +112,7 @@ class Trained(pt.Estimator):
         examples = make_examples(topics_or_res_tr, qrels_tr, training, fields=self.fields, documents=self.documents)
         if training.verbose:
             print(f"{self!r}: {examples.report}", flush=True)
-        with torch.random.fork_rng():
+        with torch.random.fork_rng(range(torch.cuda.device_count())):
             torch.manual_seed(training.seed)
             preparation, network, collate = self._begin(examples)
         evaluate = None

@@ -2,24 +2,22 @@
 
 import logging
 import math
-import os
+import signal
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from lightning.pytorch import LightningModule, Trainer
-from lightning.pytorch.callbacks import Checkpoint, EarlyStopping, TQDMProgressBar
 from torch import Tensor, nn
 
-from pt_neural._artifacts import write_json
+from pt_neural.training.callbacks import EpochBars, KeepCheckpoints, StopEarly, TimeLimit
 from pt_neural.training.sampling import Batch
 from pt_neural.training.settings import Training
 
-LAST, BEST = "last.ckpt", "best.pt"
 _OPTIMISERS = {
     "adam": torch.optim.Adam,
     "adamw": torch.optim.AdamW,
@@ -53,34 +51,45 @@ class GroupTraining(LightningModule):
         return kind(self.network.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay)
 
     def on_train_epoch_start(self) -> None:
-        """Seed what is random in the network (dropout) by epoch, so that a resumed run draws the same."""
-        torch.manual_seed(self.training_settings.seed * 1_000_003 + self.current_epoch)
+        """Begin the account of the epoch."""
         self._sum, self._groups, self._started = 0.0, 0, time.perf_counter()
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
-        """The loss of one batch."""
+        """The loss of one batch; what is random in the network (dropout) follows from its number alone."""
+        key = [self.training_settings.seed, self.current_epoch, batch_idx, self.global_rank]
+        torch.manual_seed(int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0]))
         loss = self.loss(self.network(batch.inputs).float(), batch.labels, batch.valid)
         value = loss.item()
         if not math.isfinite(value):
             raise FloatingPointError(
-                f"the loss became {value} in epoch {self.current_epoch + 1}, batch {batch_idx + 1}: lower "
-                f"learning_rate (now {self.training_settings.learning_rate:g}), or set gradient_clip=1.0"
+                f"the loss became {value} in epoch {self.current_epoch + 1}, batch {batch_idx + 1}: {self._advice()}"
             )
         self._sum, self._groups = self._sum + value * len(batch.labels), self._groups + len(batch.labels)
-        self.log("loss", value, prog_bar=True, on_step=True, on_epoch=False, batch_size=len(batch.labels))
         return loss
+
+    @property
+    def mean_loss(self) -> float:
+        """The mean over the groups of the epoch so far."""
+        return self._sum / max(self._groups, 1)
 
     def on_train_epoch_end(self) -> None:
         """Evaluate on the dev queries, and add a line to the history."""
         seconds = time.perf_counter() - self._started
-        loss = self.trainer.strategy.reduce(torch.tensor(self._sum / self._groups), reduce_op="mean")
+        if not all(bool(weight.isfinite().all()) for weight in self.network.parameters()):
+            raise FloatingPointError(f"weights became infinite in epoch {self.current_epoch + 1}: {self._advice()}")
+        strategy = self.trainer.strategy
+        loss = strategy.reduce(torch.tensor(self.mean_loss, device=self.device), reduce_op="mean")
         record = {"epoch": self.current_epoch + 1, "loss": float(loss), "seconds": seconds}
         if self.evaluate is not None:
             self.network.eval()
-            record[self.dev_name] = float(self.evaluate())
+            value = float(self.evaluate()) if self.trainer.is_global_zero else None
             self.network.train()
-            self.log(self.dev_name, record[self.dev_name], prog_bar=True, rank_zero_only=True)
+            record[self.dev_name] = strategy.broadcast(value)
+            self.log(self.dev_name, record[self.dev_name])  # where EarlyStopping finds it
         self.history.append(record)
+
+    def _advice(self) -> str:
+        return f"lower learning_rate (now {self.training_settings.learning_rate:g}), or set gradient_clip=1.0"
 
     def last_is_best(self) -> bool:
         """Whether the epoch that just ended has the best dev measure, the first of equals; without one, always."""
@@ -96,59 +105,42 @@ class GroupTraining(LightningModule):
         self.history = checkpoint["history"]
 
 
-class KeepCheckpoints(Checkpoint):
-    """Writes the best weights, the history, and all that is needed to go on, after each epoch and each at once."""
-
-    def __init__(self, directory: Path, *, resumable: bool):
-        self.directory = directory
-        self.resumable = resumable
-
-    def on_train_epoch_end(self, trainer: Trainer, pl_module: GroupTraining) -> None:
-        """Write what the epoch has given."""
-        if trainer.is_global_zero:
-            if pl_module.last_is_best():
-                with _replacing(self.directory / BEST) as path:
-                    torch.save(pl_module.network.state_dict(), path)
-            with _replacing(self.directory / "history.json") as path:
-                write_json(path, pl_module.history)
-        if self.resumable:
-            unfinished = self.directory / f"{LAST}.tmp"
-            trainer.save_checkpoint(unfinished)
-            if trainer.is_global_zero:
-                os.replace(unfinished, self.directory / LAST)
-        trainer.strategy.barrier()
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    """A path to write to, which takes the place of ``path`` when it is written."""
-    unfinished = path.with_name(f"{path.name}.tmp")
-    yield unfinished
-    os.replace(unfinished, path)
-
-
 def trainer_for(training: Training, checkpoints: KeepCheckpoints, *, dev: bool = True) -> Trainer:
     """Lightning's Trainer for these settings."""
     callbacks = [checkpoints]
     if dev and training.patience is not None:
-        callbacks.append(EarlyStopping(f"dev {training.dev_measure}", mode="max", patience=training.patience))
+        callbacks.append(StopEarly(f"dev {training.dev_measure}", mode="max", patience=training.patience))
+    if training.max_time is not None:
+        callbacks.append(TimeLimit(training.max_time))
     if training.verbose:
-        callbacks.append(TQDMProgressBar(refresh_rate=1, leave=True))
-    return Trainer(
+        callbacks.append(EpochBars())
+    trainer = Trainer(
         accelerator=training.device,
         devices=training.devices,
         strategy=training.strategy,
         precision=training.precision,
         max_epochs=training.epochs,
-        max_time=training.max_time,
         gradient_clip_val=training.gradient_clip,
         callbacks=callbacks,
         default_root_dir=checkpoints.directory,
         logger=False,
-        enable_progress_bar=training.verbose,
+        enable_progress_bar=False,
         enable_model_summary=False,
         num_sanity_val_steps=0,
+        use_distributed_sampler=False,
     )
+    trainer._signal_connector._get_current_signal_handlers = changed_signal_handlers
+    return trainer
+
+
+def changed_signal_handlers() -> dict[int, Any]:
+    """The handlers that Lightning changes, and puts back after training.
+
+    It would put back those of all signals, as Python knows them. Python knows nothing of Java's, without which the
+    process ends when Java next stops its threads at a guarded page.
+    """
+    names = ("SIGINT", "SIGTERM", "SIGUSR1")
+    return {number: signal.getsignal(number) for name in names if (number := getattr(signal, name, None))}
 
 
 @contextmanager

@@ -15,13 +15,14 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from pt_neural._artifacts import read_json, write_json
-from pt_neural.training.lightning import BEST, LAST, GroupTraining, KeepCheckpoints, quiet, trainer_for
+from pt_neural.training.callbacks import BEST, LAST, KeepCheckpoints
+from pt_neural.training.lightning import GroupTraining, quiet, trainer_for
 from pt_neural.training.losses import Loss
 from pt_neural.training.sampling import EpochSampler, GroupBatches
 from pt_neural.training.settings import Training
 
 # What may differ between an interrupted run and the one that goes on.
-_FREE_SETTINGS = ("epochs", "max_time", "checkpoint_dir", "verbose", "device", "devices", "strategy")
+_FREE_SETTINGS = ("epochs", "patience", "max_time", "checkpoint_dir", "verbose", "device", "devices", "strategy")
 
 
 def train(
@@ -54,26 +55,28 @@ def train(
         if training.checkpoint_dir is None:
             directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pt_neural-")))
         else:
-            directory = _checkpoint_directory(training, batches, network)
+            directory = _checkpoint_directory(training, batches, network, dev=evaluate is not None)
         checkpoints = KeepCheckpoints(directory, resumable=training.checkpoint_dir is not None)
-        last = directory / LAST
         loader = DataLoader(batches, batch_size=None, sampler=EpochSampler(batches))
         try:
-            with quiet(), torch.random.fork_rng(), _interruptible():
+            with quiet(), torch.random.fork_rng(range(torch.cuda.device_count())), _interruptible():
                 trainer = trainer_for(training, checkpoints, dev=evaluate is not None)
-                trainer.fit(module, loader, ckpt_path=_readable(last) if last.exists() else None, weights_only=True)
+                trainer.fit(module, loader, ckpt_path=_last_checkpoint(directory), weights_only=True)
         finally:
-            if (directory / BEST).exists():
-                network.load_state_dict(torch.load(directory / BEST, map_location="cpu", weights_only=True))
-                history[:] = read_json(directory / "history.json")
             network.to("cpu").eval()
+            if (checkpoints.directory / BEST).exists():
+                network.load_state_dict(_read_tensors(checkpoints.directory / BEST))
+                history[:] = read_json(checkpoints.directory / "history.json")
+        trainer.strategy.barrier()  # the first process takes a temporary directory away when all have read
 
 
-def _checkpoint_directory(training: Training, batches: GroupBatches, network: nn.Module) -> Path:
+def _checkpoint_directory(training: Training, batches: GroupBatches, network: nn.Module, *, dev: bool) -> Path:
     """The directory of the checkpoints, after making sure that it is of this run."""
     directory = Path(training.checkpoint_dir)
+    if directory.exists() and not directory.is_dir():
+        raise ValueError(f"checkpoint_dir {directory} is a file; name a directory")
     directory.mkdir(parents=True, exist_ok=True)
-    fingerprint = {"run": _fingerprint(training, batches, network)}
+    fingerprint = {"run": _fingerprint(training, batches, network, dev=dev)}
     if (directory / "run.json").exists():
         if read_json(directory / "run.json") != fingerprint:
             raise ValueError(
@@ -87,35 +90,42 @@ def _checkpoint_directory(training: Training, batches: GroupBatches, network: nn
     return directory
 
 
-def _fingerprint(training: Training, batches: GroupBatches, network: nn.Module) -> str:
+def _fingerprint(training: Training, batches: GroupBatches, network: nn.Module, *, dev: bool) -> str:
     settings = {name: value for name, value in training.to_json().items() if name not in _FREE_SETTINGS}
     shapes = {name: list(weight.shape) for name, weight in network.state_dict().items()}
-    digest = hashlib.sha256(json.dumps([settings, shapes], sort_keys=True).encode())
+    digest = hashlib.sha256(json.dumps([settings, shapes, dev], sort_keys=True).encode())
     for array in (batches.groups.queries, batches.groups.positives, batches.groups.relevant):
         digest.update(array.tobytes())
     return digest.hexdigest()
 
 
-def _readable(path: Path) -> Path:
+def _last_checkpoint(directory: Path) -> Path | None:
+    """Where to go on from, after a look whether it can be read."""
+    if not (directory / LAST).exists():
+        return None
+    for name in (LAST, BEST):
+        _read_tensors(directory / name, device="meta")
+    return directory / LAST
+
+
+def _read_tensors(path: Path, *, device: str = "cpu") -> dict[str, Any]:
     try:
-        torch.load(path, map_location="meta", weights_only=True)
+        return torch.load(path, map_location=device, weights_only=True)
     except Exception as error:
-        raise ValueError(f"{path} is damaged ({error!r:.120}); delete it to begin anew") from None
-    return path
+        raise ValueError(f"{path} is damaged ({error!r:.120}); delete {path.parent} to begin anew") from None
 
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Give Ctrl-C back its meaning: Lightning ignores it from the first on, and ends the process."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
+    """Give Ctrl-C back its meaning: Lightning makes an end of the process of it."""
+    in_main_thread = threading.current_thread() is threading.main_thread()
     handler = signal.getsignal(signal.SIGINT)
     try:
         yield
-    except SystemExit:
-        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    except SystemExit as end:
+        if isinstance(end.__context__, KeyboardInterrupt):
             raise KeyboardInterrupt from None
         raise
     finally:
-        signal.signal(signal.SIGINT, handler)
+        if in_main_thread:  # the others may not
+            signal.signal(signal.SIGINT, handler)

@@ -114,7 +114,10 @@ class GroupBatches(Dataset):
 
 
 class EpochSampler(Sampler):
-    """Yields ``(epoch, number)`` for each batch of the current epoch, which Lightning sets."""
+    """Yields ``(epoch, number)`` for each batch of the current epoch, which Lightning sets.
+
+    Several devices share the batches; each has as many, so that a few may be had twice.
+    """
 
     def __init__(self, batches: GroupBatches):
         self.batches = batches
@@ -125,7 +128,14 @@ class EpochSampler(Sampler):
         self.epoch = epoch
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
-        return ((self.epoch, number) for number in range(len(self.batches)))
+        rank, devices = _place_among_devices()
+        return ((self.epoch, (rank + step * devices) % len(self.batches)) for step in range(len(self)))
 
     def __len__(self) -> int:
-        return len(self.batches)
+        return -(-len(self.batches) // _place_among_devices()[1])
+
+
+def _place_among_devices() -> tuple[int, int]:
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        return torch.distributed.get_rank(), torch.distributed.get_world_size()
+    return 0, 1

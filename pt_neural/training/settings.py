@@ -20,10 +20,7 @@ _CHOICES = {
     "loss": (None, "softmax", "margin", "pointwise"),
     "optimiser": ("adam", "adamw", "adagrad", "sgd"),
     "device": ("auto", "cpu", "cuda", "gpu", "mps", "tpu"),
-    "precision": (
-        *("32-true", "16-mixed", "bf16-mixed", "16-true", "bf16-true", "64-true"),
-        *(16, 32, 64, "16", "32", "64", "bf16"),
-    ),
+    "precision": ("32-true", "bf16-mixed", "16-mixed", "32", 32),
     "verbose": (True, False),
 }
 
@@ -65,7 +62,7 @@ class Training:
         device: ``"auto"``, ``"cpu"``, ``"cuda"``, ``"mps"``: what Lightning calls accelerator.
         devices: Number of devices or list of their indices, as Lightning has it.
         strategy: How several devices share the work, as Lightning has it.
-        precision: ``"32-true"``, ``"bf16-mixed"``, ``"16-mixed"``, as Lightning has it.
+        precision: ``"32-true"``, ``"bf16-mixed"``, ``"16-mixed"``: those of Lightning's that keep weights of 32 bits.
         checkpoint_dir: Directory for a checkpoint after each epoch; a fit that was interrupted goes on from there.
         verbose: Show what is trained on, and progress bars.
 
@@ -132,6 +129,8 @@ class Training:
         for name in ("num_negatives", "patience", "dev_queries", "max_groups"):
             self._set(name, _checked_number(name, getattr(self, name), int, least=1, optional=True))
         self._set("seed", _checked_number("seed", self.seed, int, least=0))
+        if self.seed >= 2**32:
+            raise ValueError(f"seed must be below 2**32, not {self.seed!r}")
         for name in ("learning_rate", "margin"):
             self._set(name, _checked_number(name, getattr(self, name), float, above=0))
         for name in ("gamma", "gradient_clip"):

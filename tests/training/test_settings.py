@@ -41,6 +41,7 @@ WRONG_VALUES = [
     ("max_time", "10:00"),
     ("gradient_clip", 0),
     ("seed", -1),
+    ("seed", 2**32),
     ("device", "quantum"),
     ("devices", 0),
     ("devices", -2),
@@ -48,6 +49,7 @@ WRONG_VALUES = [
     ("devices", "some"),
     ("devices", True),
     ("precision", "8-mixed"),
+    ("precision", "16-true"),
     ("verbose", "yes"),
 ]
 WRONG_TYPES = [

@@ -1,0 +1,464 @@
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from pt_neural.training.sampling import GroupBatches
+
+OPTIMISERS = ["adam", "adamw", "adagrad", "sgd"]
+
+# Fits a table of conftest.py and ends, or is ended, in the middle of an epoch.
+OTHER_PROCESS = """
+import json, os, runpy, signal, sys
+from pt_neural.training.sampling import GroupBatches
+
+conftest, settings, dropout, how = runpy.run_path(sys.argv[1]), json.loads(sys.argv[2]), float(sys.argv[3]), sys.argv[4]
+batch = GroupBatches.__getitem__
+
+def ending(batches, key):
+    if key == (2, 2):
+        os.kill(os.getpid(), getattr(signal, how))
+    return batch(batches, key)
+
+GroupBatches.__getitem__ = ending
+history = []
+try:
+    conftest["train_table"](conftest["table_training"](**settings), dropout=dropout, history=history)
+except KeyboardInterrupt:
+    usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    print("interrupted after", len(history), "epochs, handler", "as before" if usual else "changed")
+"""
+
+
+def in_other_process(how, dropout=0.0, **settings):
+    conftest = Path(__file__).with_name("conftest.py")
+    command = [sys.executable, "-c", OTHER_PROCESS, conftest, json.dumps(settings), str(dropout), how]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+def weights(network):
+    return {name: weight.numpy().copy() for name, weight in network.state_dict().items()}
+
+
+def assert_equal(first, second):
+    for name, weight in weights(first).items():
+        np.testing.assert_array_equal(weight, weights(second)[name])
+
+
+def differ(first, second):
+    return any((weight != weights(second)[name]).any() for name, weight in weights(first).items())
+
+
+@contextlib.contextmanager
+def seen_batches(monkeypatch):
+    """The (epoch, number) of each batch that is asked for."""
+    seen, batch = [], GroupBatches.__getitem__
+
+    def asked(batches, key):
+        seen.append(key)
+        return batch(batches, key)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(GroupBatches, "__getitem__", asked)
+        yield seen
+
+
+class Scripted:
+    """A dev measure with values that are given, and the weights at each evaluation."""
+
+    def __init__(self, *values):
+        self.values, self.weights = values, []
+
+    def __call__(self, network):
+        assert not network.training
+        self.weights.append(weights(network))
+        return self.values[len(self.weights) - 1]
+
+
+def test_the_loss_falls(fit_table):
+    history = []
+    fit_table(epochs=30, history=history)
+    assert [record["epoch"] for record in history] == list(range(1, 31))
+    assert history[-1]["loss"] < 0.2 * history[0]["loss"]
+    assert all(record["seconds"] > 0 for record in history)
+
+
+@pytest.mark.parametrize("optimiser", OPTIMISERS)
+def test_each_optimiser_takes_the_steps_that_torch_takes(fit_table, optimiser, monkeypatch):
+    """One batch an epoch, against a loop of a few lines."""
+    history = []
+    settings = {"epochs": 3, "batch_size": 16, "learning_rate": 0.05, "weight_decay": 0.01, "gradient_clip": 0.3}
+    with monkeypatch.context() as patch:
+        batches, batch = [], GroupBatches.__getitem__
+        patch.setattr(GroupBatches, "__getitem__", lambda *args: batches.append(batch(*args)) or batches[-1])
+        trained = fit_table(optimiser=optimiser, history=history, **settings)
+    reference = type(trained)()
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        reference = type(trained)()
+    kind = {"adam": "Adam", "adamw": "AdamW", "adagrad": "Adagrad", "sgd": "SGD"}[optimiser]
+    steps = getattr(torch.optim, kind)(reference.parameters(), lr=0.05, weight_decay=0.01)
+    losses = []
+    for inputs, _, valid in batches:
+        scores = reference(inputs).masked_fill(~valid, -torch.inf)
+        loss = torch.nn.functional.cross_entropy(scores, torch.zeros(16, dtype=torch.int64))
+        steps.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(reference.parameters(), 0.3)
+        steps.step()
+        losses.append(loss.item())
+    np.testing.assert_allclose([record["loss"] for record in history], losses, rtol=1e-5)
+    for name, weight in weights(reference).items():
+        np.testing.assert_allclose(weights(trained)[name], weight, rtol=1e-5, atol=1e-7)
+
+
+def test_the_weights_of_the_best_epoch_are_kept(fit_table):
+    measure, history = Scripted(0.1, 0.5, 0.5, 0.3, 0.2), []
+    network = fit_table(evaluate=measure, history=history, patience=None)
+    assert [record["dev nDCG@10"] for record in history] == [0.1, 0.5, 0.5, 0.3, 0.2]
+    assert list(history[0]) == ["epoch", "loss", "seconds", "dev nDCG@10"]
+    for name, weight in weights(network).items():
+        np.testing.assert_array_equal(weight, measure.weights[1][name])  # the first of equals
+        assert (weight != measure.weights[2][name]).any()
+    assert not network.training
+
+
+def test_without_dev_the_last_weights_are_kept(fit_table):
+    two, three = fit_table(epochs=2), fit_table(epochs=3)
+    assert differ(two, three)
+    measure = Scripted(0.1, 0.2, 0.3)
+    assert_equal(three, fit_table(epochs=3, evaluate=measure))
+
+
+@pytest.mark.parametrize(("patience", "epochs"), [(1, 3), (2, 4), (3, 7), (None, 7)])
+def test_training_stops_after_so_many_epochs_without_a_better_measure(fit_table, patience, epochs):
+    history = []
+    measure = Scripted(0.1, 0.5, 0.4, 0.5, 0.6, 0.5, 0.4)
+    fit_table(epochs=7, patience=patience, evaluate=measure, history=history)
+    assert len(history) == epochs
+
+
+def test_a_measure_that_stays_zero_stops_as_well(fit_table):
+    history = []
+    fit_table(patience=2, evaluate=Scripted(0.0, 0.0, 0.0, 0.0, 0.0), history=history)
+    assert len(history) == 3
+
+
+def test_same_seed_same_weights(fit_table):
+    assert_equal(fit_table(dropout=0.3), fit_table(dropout=0.3))
+    assert differ(fit_table(dropout=0.3), fit_table(dropout=0.3, seed=14))
+
+
+def test_the_random_numbers_of_the_user_stay_as_they_are(fit_table):
+    torch.manual_seed(3)
+    np.random.seed(3)  # noqa: NPY002
+    expected = torch.rand(3), np.random.rand(3)  # noqa: NPY002
+    torch.manual_seed(3)
+    np.random.seed(3)  # noqa: NPY002
+    fit_table(dropout=0.3)
+    found = torch.rand(3), np.random.rand(3)  # noqa: NPY002
+    np.testing.assert_array_equal(found[0], expected[0])
+    np.testing.assert_array_equal(found[1], expected[1])
+
+
+@pytest.mark.parametrize(("optimiser", "dropout"), [("adam", 0.3)])
+def test_a_killed_fit_goes_on_to_the_same_weights(fit_table, tmp_path, monkeypatch, optimiser, dropout):
+    settings = {"optimiser": optimiser, "checkpoint_dir": str(tmp_path / "run")}
+    killed = in_other_process("SIGKILL", dropout, **settings)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    history = []
+    with seen_batches(monkeypatch) as seen:
+        resumed = fit_table(dropout=dropout, history=history, **settings)
+    assert seen[0] == (2, 0)
+    assert len(seen) == 3 * 4
+    whole = []
+    uninterrupted = fit_table(dropout=dropout, history=whole, optimiser=optimiser)
+    assert_equal(resumed, uninterrupted)
+    assert [record["epoch"] for record in history] == [1, 2, 3, 4, 5]
+    assert [record["loss"] for record in history] == [record["loss"] for record in whole]
+
+
+def test_ctrl_c(tmp_path):
+    """Whatever Lightning does with signals, Python's exception arrives, and its handler is back."""
+    ended = in_other_process("SIGINT")
+    assert ended.stdout == "interrupted after 2 epochs, handler as before\n", ended.stderr
+    assert ended.returncode == 0
+
+
+def test_an_interrupt_leaves_the_best_weights_so_far(fit_table):
+    measure, history, handler = Scripted(0.3, 0.5, 0.4), [], signal.getsignal(signal.SIGINT)
+    networks = []
+
+    def evaluate(network):
+        networks.append(network)
+        if len(networks) == 4:
+            raise KeyboardInterrupt
+        return measure(network)
+
+    with pytest.raises(KeyboardInterrupt):
+        fit_table(evaluate=evaluate, history=history)
+    assert signal.getsignal(signal.SIGINT) is handler
+    assert [record["dev nDCG@10"] for record in history] == [0.3, 0.5, 0.4]
+    for name, weight in weights(networks[0]).items():
+        np.testing.assert_array_equal(weight, measure.weights[1][name])
+
+
+class BrokenError(Exception):
+    pass
+
+
+def fail_at(fit_table, epoch, **settings):
+    """A fit that fails while the epoch is evaluated."""
+    calls = []
+
+    def evaluate(network):
+        calls.append(network)
+        if len(calls) == epoch:
+            raise BrokenError
+        return 1 / len(calls)
+
+    with pytest.raises(BrokenError):
+        fit_table(evaluate=evaluate, **settings)
+
+
+@pytest.mark.parametrize("optimiser", OPTIMISERS)
+def test_a_fit_that_failed_goes_on_to_the_same_weights(fit_table, tmp_path, optimiser):
+    settings = {"optimiser": optimiser, "dropout": 0.3, "patience": None}
+    fail_at(fit_table, 3, checkpoint_dir=tmp_path, **settings)
+    measure, whole = Scripted(0.9, 0.8, 0.7), Scripted(1, 0.5, 0.9, 0.8, 0.7)
+    history = []
+    resumed = fit_table(evaluate=measure, checkpoint_dir=tmp_path, history=history, **settings)
+    assert_equal(resumed, fit_table(evaluate=whole, **settings))
+    assert [record["dev nDCG@10"] for record in history] == [1, 0.5, 0.9, 0.8, 0.7]
+    for name, weight in measure.weights[-1].items():
+        np.testing.assert_array_equal(weight, whole.weights[-1][name])
+
+
+def test_patience_counts_on_after_an_interruption(fit_table, tmp_path):
+    fail_at(fit_table, 3, checkpoint_dir=tmp_path, patience=2)  # 1, 0.5, interrupted
+    history = []
+    fit_table(evaluate=Scripted(0.4), checkpoint_dir=tmp_path, patience=2, history=history)
+    assert len(history) == 3
+
+
+def test_more_epochs_go_on_where_fewer_ended(fit_table, tmp_path, monkeypatch):
+    fit_table(epochs=2, checkpoint_dir=tmp_path, dropout=0.3)
+    history = []
+    with seen_batches(monkeypatch) as seen:
+        longer = fit_table(epochs=5, checkpoint_dir=tmp_path, dropout=0.3, history=history)
+    assert (seen[0], len(seen), len(history)) == ((2, 0), 12, 5)
+    assert_equal(longer, fit_table(epochs=5, dropout=0.3))
+
+
+@pytest.mark.parametrize("stopped_early", [False, True])
+def test_a_finished_fit_is_not_repeated(fit_table, tmp_path, monkeypatch, stopped_early):
+    settings = {"checkpoint_dir": tmp_path, "patience": 2 if stopped_early else 4}
+    first_history, history = [], []
+    first = fit_table(evaluate=Scripted(0.5, 0.9, 0.4, 0.3, 0.2), history=first_history, **settings)
+    assert len(first_history) == (4 if stopped_early else 5)
+    with seen_batches(monkeypatch) as seen:
+        second = fit_table(evaluate=Scripted(), history=history, **settings)
+    assert not seen
+    assert history == first_history
+    assert_equal(first, second)
+
+
+def test_another_patience_goes_on_where_the_first_ended(fit_table, tmp_path):
+    fit_table(epochs=9, patience=1, checkpoint_dir=tmp_path, evaluate=Scripted(0.5, 0.4))
+    history = []
+    fit_table(epochs=9, patience=3, checkpoint_dir=tmp_path, evaluate=Scripted(0.3, 0.2), history=history)
+    assert [record["dev nDCG@10"] for record in history] == [0.5, 0.4, 0.3, 0.2]
+
+
+def test_with_and_without_dev_are_different_runs(fit_table, tmp_path):
+    fit_table(epochs=1, checkpoint_dir=tmp_path)
+    with pytest.raises(ValueError, match="checkpoints of another run"):
+        fit_table(epochs=2, checkpoint_dir=tmp_path, evaluate=Scripted(0.5))
+
+
+@pytest.mark.parametrize("changed", [{"learning_rate": 0.2}, {"batch_size": 8}, {"negatives": "in-batch"}])
+def test_checkpoints_of_another_run_are_refused(fit_table, tmp_path, changed):
+    fit_table(epochs=1, checkpoint_dir=tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(ValueError, match="checkpoints of another run"):
+        fit_table(epochs=1, checkpoint_dir=tmp_path, **changed)
+    assert before == {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+
+
+def test_a_directory_of_something_else_is_left_alone(fit_table, tmp_path):
+    (tmp_path / "thesis.tex").write_text("...")
+    with pytest.raises(ValueError, match="other files than checkpoints"):
+        fit_table(checkpoint_dir=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_checkpoint_directory_that_is_a_file(fit_table, tmp_path):
+    (tmp_path / "run").write_text("...")
+    with pytest.raises(ValueError, match="run is a file"):
+        fit_table(checkpoint_dir=tmp_path / "run")
+
+
+class Touch:
+    """Unpickling it leaves a trace."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+@pytest.mark.parametrize("name", ["last.ckpt", "best.pt", "history.json", "run.json"])
+@pytest.mark.parametrize("damage", ["truncated", "pickle", "empty"])
+def test_a_damaged_checkpoint_is_named_and_nothing_is_unpickled(fit_table, tmp_path, name, damage):
+    directory, trace = tmp_path / "run", tmp_path / "trace"
+    fit_table(epochs=2, checkpoint_dir=directory)
+    damaged = directory / name
+    if damage == "truncated":
+        damaged.write_bytes(damaged.read_bytes()[:-30])
+    elif damage == "pickle":
+        torch.save(Touch(trace), damaged)
+    else:
+        damaged.write_bytes(b"")
+    with pytest.raises(ValueError, match=f"{name} is damaged"):
+        fit_table(epochs=2, checkpoint_dir=directory)
+    assert not trace.exists()
+
+
+def test_checkpoints_are_whole_or_not_there(fit_table, tmp_path, monkeypatch):
+    """A failure while a checkpoint is written leaves the one before."""
+    best = []
+
+    def failing_save(content, place):
+        if isinstance(place, Path):
+            best.append(place)
+            if len(best) == 2:
+                place.write_bytes(b"half")
+                raise OSError("the disk is full")
+        save(content, place)
+
+    save = torch.save
+    monkeypatch.setattr("pt_neural.training.callbacks.torch.save", failing_save)
+    with pytest.raises(OSError, match="disk is full"):
+        fit_table(checkpoint_dir=tmp_path)
+    monkeypatch.undo()
+    history = []
+    resumed = fit_table(checkpoint_dir=tmp_path, history=history)
+    assert len(history) == 5
+    assert_equal(resumed, fit_table())
+
+
+def test_nothing_stays_behind_without_a_checkpoint_directory(fit_table, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.chdir(tmp_path)
+    fit_table(evaluate=Scripted(0.1, 0.2, 0.3, 0.4, 0.5))
+    assert [path.name for path in tmp_path.rglob("*")] == ["temporary"]
+
+
+def test_a_loss_that_is_no_number(fit_table):
+    with pytest.raises(FloatingPointError, match=r"epoch 1, batch \d: lower learning_rate \(now 1e\+38\)"):
+        fit_table(learning_rate=1e38, optimiser="sgd")
+
+
+def test_weights_that_are_no_numbers_after_the_last_step(fit_table):
+    with pytest.raises(FloatingPointError, match=r"weights became infinite in epoch 1: lower learning_rate"):
+        fit_table(learning_rate=1e38, weight_decay=1e10, optimiser="sgd", epochs=1, batch_size=16)
+
+
+def test_max_time_ends_within_an_epoch(fit_table, tmp_path, monkeypatch):
+    batch = GroupBatches.__getitem__
+
+    def slow(batches, key):
+        threading.Event().wait(0.3)
+        return batch(batches, key)
+
+    history = []
+    with monkeypatch.context() as patch:
+        patch.setattr(GroupBatches, "__getitem__", slow)
+        fit_table(max_time="00:00:00:01", checkpoint_dir=tmp_path, history=history, epochs=2, batch_size=2)
+    assert len(history) == 1
+    assert not (tmp_path / "last.ckpt").exists()  # there is no whole epoch to go on from
+    resumed = fit_table(checkpoint_dir=tmp_path, history=history, epochs=2, batch_size=2)
+    assert [record["epoch"] for record in history] == [1, 2]
+    assert_equal(resumed, fit_table(epochs=2, batch_size=2))
+
+
+def test_a_fit_that_goes_on_has_all_of_max_time(fit_table, tmp_path, monkeypatch):
+    batch = GroupBatches.__getitem__
+
+    def slow(batches, key):
+        threading.Event().wait(0.15)
+        return batch(batches, key)
+
+    monkeypatch.setattr(GroupBatches, "__getitem__", slow)
+    lengths = []
+    for _ in range(2):
+        history = []
+        fit_table(max_time="00:00:00:01", checkpoint_dir=tmp_path, history=history, epochs=20)
+        lengths.append(len(history))
+    assert 1 <= lengths[0] < lengths[1] < 20
+
+
+def test_mixed_precision_is_passed_on(fit_table):
+    history = []
+    network = fit_table(precision="bf16-mixed", history=history, epochs=10)
+    assert history[-1]["loss"] < 0.8 * history[0]["loss"]
+    assert next(network.parameters()).dtype == torch.float32
+    assert differ(network, fit_table(epochs=10))
+
+
+def test_in_a_thread(fit_table):
+    found = []
+    thread = threading.Thread(target=lambda: found.append(fit_table()))
+    thread.start()
+    thread.join()
+    assert_equal(found[0], fit_table())
+
+
+def test_silence(fit_table, capfd, tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for settings in ({}, {"checkpoint_dir": tmp_path}, {"checkpoint_dir": tmp_path, "epochs": 6}):
+            fit_table(evaluate=Scripted(*range(9)), max_time="00:01:00:00", gradient_clip=1.0, **settings)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_one_line_an_epoch(fit_table, capfd):
+    history = []
+    fit_table(evaluate=Scripted(0.25, 0.5, 0.125), epochs=3, verbose=True, history=history)
+    out, err = capfd.readouterr()
+    assert out == ""
+    lines = [line.split("\r")[-1] for line in err.strip().split("\n")]
+    assert len(lines) == 3
+    for line, record in zip(lines, history, strict=True):
+        assert line.startswith(f"Epoch {record['epoch']}/3: 100%|")
+        assert f"loss {record['loss']:.4f}, dev nDCG@10 {record['dev nDCG@10']:.4f}]" in line
+
+
+def test_a_failure_ends_the_line(fit_table, capfd):
+    fail_at(fit_table, 1, verbose=True)
+    assert capfd.readouterr().err.endswith("\n")
+
+
+def test_unknown_strategies_and_devices_are_refused_by_lightning(fit_table):
+    with pytest.raises(ValueError, match="teamwork"):
+        fit_table(strategy="teamwork")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_two_processes_share_the_batches(fit_table):
+    history = []
+    network = fit_table(devices=2, strategy="ddp_fork", history=history, evaluate=Scripted(0.1, 0.2, 0.3, 0.4, 0.5))
+    assert [record["epoch"] for record in history] == [1, 2, 3, 4, 5]
+    assert history[-1]["loss"] < history[0]["loss"]
+    assert differ(network, fit_table())
