@@ -1,0 +1,65 @@
+"""Text with marked words, as HTML."""
+
+from collections.abc import Iterable
+from html import escape
+from typing import NamedTuple
+
+from pt_neural.text import token_spans
+
+# Okabe and Ito's orange, blue and reddish purple, which all common forms of colour blindness keep apart.
+MATCH_COLOUR = "#E69F00"
+SUPPORT_COLOUR = "#0072B2"
+AGAINST_COLOUR = "#CC79A7"
+WORDS_SHOWN = 2000
+
+
+class Mark(NamedTuple):
+    """One marked piece of a text.
+
+    Attributes:
+        start: Where it starts in the text.
+        end: Where the text goes on after it.
+        shown: What stands there, plain text.
+        style: CSS declarations.
+        hint: What the pointer over it tells.
+        label: A small raised remark after it.
+    """
+
+    start: int
+    end: int
+    shown: str
+    style: str
+    hint: str
+    label: str = ""
+
+    def to_html(self) -> str:
+        """The piece as an HTML element."""
+        label = f"<sup>{escape(self.label)}</sup>" if self.label else ""
+        style = f"{self.style}; border-radius: 3px; padding: 1px 2px"
+        return f'<span title="{escape(self.hint)}" style="{style}">{escape(self.shown)}{label}</span>'
+
+
+def marked(text: str, marks: Iterable[Mark]) -> str:
+    """A text as HTML, escaped, with its marks; a long one is cut after :data:`WORDS_SHOWN` words.
+
+    Args:
+        text: The text.
+        marks: Pieces that do not overlap, in the order of the text.
+    """
+    spans = token_spans(text)
+    end = spans[WORDS_SHOWN - 1][2] if len(spans) > WORDS_SHOWN else len(text)
+    pieces, position = [], 0
+    for mark in marks:
+        if mark.start >= end:
+            break
+        pieces += [escape(text[position : mark.start]), mark.to_html()]
+        position = mark.end
+    pieces.append(escape(text[position:end]))
+    if len(spans) > WORDS_SHOWN:
+        pieces.append(f" … ({len(spans) - WORDS_SHOWN:,} more words)")
+    return "".join(pieces)
+
+
+def background(colour: str, strength: int) -> str:
+    """CSS for a colour behind a word, mixed with what is there: 0 shows nothing of it, 100 only it."""
+    return f"background: color-mix(in srgb, {colour} {strength}%, transparent)"
