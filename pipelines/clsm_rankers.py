@@ -41,8 +41,10 @@ LEARNED = {
     "clsm-50": Learned("CLSM (J=50)", pn.CLSM, random_negatives(50)),
     "dssm": Learned("DSSM (in-batch)", pn.DSSM, {"negatives": "in-batch"}),
     "clsm": Learned("CLSM (in-batch)", pn.CLSM, {"negatives": "in-batch"}),
+    "dssm-shared": Learned("DSSM (in-batch, shared)", pn.DSSM, {"negatives": "in-batch"}, {"shared": True}),
+    "clsm-shared": Learned("CLSM (in-batch, shared)", pn.CLSM, {"negatives": "in-batch"}, {"shared": True}),
 }
-MIXED = {"bm25+dssm": "dssm", "bm25+clsm": "clsm"}
+MIXED = {f"bm25+{key}": key for key in ("dssm", "clsm", "dssm-shared", "clsm-shared")}
 
 
 class Rankers:
@@ -139,9 +141,7 @@ class Rankers:
     @cached_property
     def examples(self) -> list[pd.DataFrame]:
         """What models are fitted on: judged pairs, for negatives come from elsewhere; and BM25's candidates of dev."""
-        train, dev = self.collection.train, self.collection.dev
-        pairs = train.topics[["qid", "query"]].merge(train.qrels[["qid", "docno"]], on="qid")
-        return [pairs, train.qrels] + ([] if dev is None else [self.candidates.transform(dev.topics), dev.qrels])
+        return self.collection.examples(self.candidates)
 
     def histories(self) -> pd.DataFrame:
         """What happened in each epoch of each training: ``system, seed, epoch, loss, ..``."""

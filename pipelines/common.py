@@ -46,6 +46,15 @@ class Collection:
     dev: Split | None
     test: Split
 
+    def examples(self, candidates: pt.Transformer) -> list[pd.DataFrame]:
+        """What a model with a forward index is fitted on: judged pairs of train, and the candidates of dev.
+
+        Pairs are enough where negatives do not come from the candidates.
+        """
+        pairs = self.train.topics[["qid", "query"]].merge(self.train.qrels[["qid", "docno"]], on="qid")
+        dev = [] if self.dev is None else [candidates.transform(self.dev.topics), self.dev.qrels]
+        return [pairs, self.train.qrels, *dev]
+
     def sample(self, queries: int, seed: int) -> "Collection":
         """At most so many of the judged queries of dev and test, drawn at random."""
         dev = self.dev and self.dev.sample(queries, seed)

@@ -1,4 +1,4 @@
-"""The main job on one page: Lucene retrieves, word embeddings re-rank, a linear mixture joins the two."""
+"""The main job on one page: Lucene retrieves, DESM and a trained DSSM re-rank, linear mixtures join the two."""
 
 import time
 
@@ -12,9 +12,10 @@ MEASURES = [nDCG @ 10, RR, R @ 100]
 
 
 def main() -> None:
-    """Print one table of first stages, DESM and mixtures; save it with its runs and the alpha curves."""
+    """Print one table of first stages, rankers and mixtures; save it with its runs and the alpha curves."""
     arguments = parser(__doc__)
     arguments.add_argument("--queries", type=int, default=500, help="test queries, and as many to tune alpha on")
+    arguments.add_argument("--epochs", type=int, default=6, help="epochs that DSSM is trained, at most")
     arguments = arguments.parse_args()
     started = time.perf_counter()
 
@@ -23,13 +24,17 @@ def main() -> None:
     index = workspace.index()
     bm25 = index.bm25()
     first_stages = {"BM25": bm25, "query likelihood": index.ql(), "SDM": index.sdm()}
-    spaces = workspace.spaces("documents", workspace.documents, dim=200, seed=arguments.seed)
-
     candidates = bm25 % 100
+    spaces = workspace.spaces("documents", workspace.documents, dim=200, seed=arguments.seed)
+    rankers = {f"DESM {pair.upper()}": workspace.desm(spaces, pair, "documents") for pair in ("in-out", "in-in")}
+    if collection.train is not None:
+        training = pn.Training(epochs=arguments.epochs, seed=arguments.seed)
+        dssm = pn.DSSM(training=training, documents=workspace.forward_index())
+        dssm = workspace.trained(dssm, *collection.examples(candidates))
+        rankers["DSSM"] = dssm, dssm.retriever(dssm.vectors)
+
     telescoped, everything, curves = {}, {}, {}
-    for pair in ("in-out", "in-in"):
-        name = f"DESM {pair.upper()}"
-        reranker, retriever = workspace.desm(spaces, pair, "documents")
+    for name, (reranker, retriever) in rankers.items():
         telescoped[f"BM25 top 100, {name}"] = candidates >> reranker
         everything[f"all documents, {name}"] = retriever
         for systems, setting, mixture in (
@@ -46,7 +51,7 @@ def main() -> None:
         f"{collection.name}, {len(collection.test.topics):,} test queries; * differs from BM25 with p < 0.05",
     )
     workspace.save_settings({**vars(arguments), "alpha": {name: curve.alpha for name, curve in curves.items()}})
-    alpha_picture(curves, "Mixtures of DESM with BM25").savefig(workspace.results / "alpha.png", dpi=150)
+    alpha_picture(curves, "Mixtures with BM25").savefig(workspace.results / "alpha.png", dpi=150)
     print(f"\nTable, runs and alpha curves are in {workspace.results} ({time.perf_counter() - started:.0f} seconds).")
 
 
