@@ -72,7 +72,7 @@ class CLSM(HashedTwoTower):
         super().__init__(**options)
         if window < 1 or window % 2 == 0:
             raise ValueError(f"window must be an odd number of words, not {window}")
-        if min(filters, dim, max_terms or 1) < 1:
+        if min(filters, dim, 1 if max_terms is None else max_terms) < 1:
             raise ValueError(f"filters, dim and max_terms must be at least 1, not {filters}, {dim}, {max_terms}")
         if padding not in ("word", "zero"):
             raise ValueError(f"padding must be 'word' or 'zero', not {padding!r}")
@@ -93,7 +93,7 @@ class CLSM(HashedTwoTower):
 
     def corpus(self, sequences: PackedSequences, bags: csr_array) -> HashedCorpus:
         """Texts cut as the model wants them."""
-        return HashedCorpus(sequences, bags, max_terms=self.max_terms)
+        return HashedCorpus(sequences, bags, max_terms=self.max_terms, hashes_padding=self.hashes_padding)
 
     def settings(self) -> dict[str, Any]:
         """What makes the model what it is."""

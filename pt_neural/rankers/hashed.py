@@ -17,7 +17,7 @@ PADDING = "<s>"
 class HashedTexts(NamedTuple):
     """A batch of texts: sequences of words, and the letter n-grams of each distinct word.
 
-    The last of the distinct words is the padding word ``<s>``, which no sequence holds.
+    The last of the distinct words is the padding word, which no sequence holds.
 
     Attributes:
         ngrams: n-grams of the distinct words, word after word, int64.
@@ -37,25 +37,36 @@ class HashedTexts(NamedTuple):
 
 
 def word_bags(terms: Sequence[str], hashing: WordHashing) -> csr_array:
-    """The letter n-grams of each term, and in one more row those of the padding word."""
-    return hashing.bags([*terms, PADDING])
+    """The letter n-grams of each term, then those of the padding word, then none: row -1 is that of unknown terms."""
+    bags = hashing.bags([*terms, PADDING])
+    starts = np.append(bags.indptr, bags.indptr[-1])
+    return csr_array((bags.data, bags.indices, starts), shape=(len(terms) + 2, len(hashing)))
 
 
 class HashedCorpus:
     """Texts of which any batch can be taken: term sequences, and the letter n-grams of each distinct term.
 
     Args:
-        sequences: Term ids of each text; may be memory-mapped.
+        sequences: Term ids of each text, -1 for a word without n-grams; may be memory-mapped.
         bags: What :func:`word_bags` gives for the terms.
         max_terms: Terms of a text that stay a sequence; the n-grams of the others are summed into one more word, as
             Duet's section 4.3 has it for CDSSM. None keeps all.
+        hashes_padding: Whether the padding word has the letter n-grams of ``<s>``, or none.
     """
 
-    def __init__(self, sequences: PackedSequences, bags: csr_array, *, max_terms: int | None = None):
+    def __init__(
+        self,
+        sequences: PackedSequences,
+        bags: csr_array,
+        *,
+        max_terms: int | None = None,
+        hashes_padding: bool = False,
+    ):
         self.sequences = sequences
         self.bags = bags
         self.max_terms = max_terms
-        self._known = np.diff(self.bags.indptr) > 0
+        self.padding = -2 if hashes_padding else -1
+        self._places = np.empty(bags.shape[0], dtype=np.int64)  # of the terms of a batch; stale for all others
 
     def __len__(self) -> int:
         return len(self.sequences)
@@ -67,27 +78,31 @@ class HashedCorpus:
             rows: Numbers of texts, in the order wanted.
         """
         sequences = self.sequences.take(rows)
-        present = np.zeros(self.bags.shape[0], dtype=bool)
-        present[sequences.terms] = True
-        present[-1] = False
-        distinct = np.flatnonzero(present)
-        places = np.empty(len(present), dtype=np.int64)
-        places[distinct] = np.arange(len(distinct))
-        known = _any(self._known[sequences.terms], sequences.offsets)
-        words = PackedSequences(places[sequences.terms], sequences.offsets)
+        distinct, places = self._number(sequences.terms)
+        words = PackedSequences(places, sequences.offsets)
         bags = self.bags[distinct]
+        known = _any((np.diff(bags.indptr) > 0)[places], sequences.offsets)
         if self.max_terms is not None and (sequences.lengths > self.max_terms).any():
             words, rest = _fold_rest(words, bags, self.max_terms)
             bags = vstack([bags, rest], format="csr")
-        bags = vstack([bags, self.bags[[-1]]], format="csr")
+        bags = vstack([bags, self.bags[[self.padding]]], format="csr")
         return HashedTexts(
             torch.from_numpy(bags.indices.astype(np.int64)),
             torch.from_numpy(bags.data),
             torch.from_numpy(bags.indptr.astype(np.int64)),
-            torch.from_numpy(words.terms.astype(np.int64)),
+            torch.from_numpy(words.terms),
             torch.from_numpy(words.offsets),
             torch.from_numpy(known),
         )
+
+    def _number(self, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The distinct ones of some terms, and the place of each term among them."""
+        # Each term's place is where it stands last. No step touches all terms of the vocabulary, which may be millions.
+        order = np.arange(len(terms))
+        self._places[terms] = order
+        distinct = terms[self._places[terms] == order]
+        self._places[distinct] = order[: len(distinct)]
+        return distinct, self._places[terms]
 
 
 def _any(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:

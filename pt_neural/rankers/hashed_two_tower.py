@@ -13,10 +13,10 @@ from scipy.sparse import csr_array
 from torch import nn
 
 from pt_neural.rankers.columns import distinct_queries
-from pt_neural.rankers.hashed import PADDING, HashedCorpus, word_bags
+from pt_neural.rankers.hashed import PADDING, HashedCorpus, HashedTexts, word_bags
 from pt_neural.rankers.towers import TowerCollate, Towers
 from pt_neural.rankers.trained import Scorer, Trained
-from pt_neural.rankers.two_tower import TwoTower, row_products
+from pt_neural.rankers.two_tower import TwoTower, row_scores
 from pt_neural.text import (
     TEXT_FIELDS,
     ForwardIndex,
@@ -59,7 +59,7 @@ class HashedTwoTower(TwoTower, Trained):
         documents: ForwardIndex | None = None,
         vectors: "FlexIndex | None" = None,
         device: str = "auto",
-        batch_size: int = 1024,
+        batch_size: int = 8192,
         verbose: bool = False,
     ):
         Trained.__init__(self, training=training, device=device)
@@ -67,7 +67,7 @@ class HashedTwoTower(TwoTower, Trained):
             self, fields=fields, documents=documents, vectors=vectors, batch_size=batch_size, verbose=verbose
         )
         self.shared = shared
-        self.ngram_sizes = tuple(ngram_sizes)
+        self.ngram_sizes = WordHashing([], ngram_sizes).sizes
         self.hashing: WordHashing | None = None
         self._stored: tuple[Vocabulary, WordHashing, csr_array] | None = None  # the last vocabulary's n-grams
 
@@ -107,6 +107,11 @@ class HashedTwoTower(TwoTower, Trained):
             sequences, terms = pack_texts(examples.document_texts)
         words = dict.fromkeys([*query_terms, *terms, *([PADDING] if self.hashes_padding else [])])
         hashing = WordHashing.build(words, sizes=self.ngram_sizes)
+        if not len(hashing):
+            raise ValueError(
+                f"no word to train on has {' or '.join(map(str, self.ngram_sizes))} letters, its boundaries included; "
+                f"the texts of {', '.join(self.fields)} and the queries are empty"
+            )
         queries = self.corpus(query_sequences, word_bags(query_terms, hashing))
         documents = self.corpus(sequences, word_bags(terms, hashing))
         return hashing, self._towers(hashing), TowerCollate(queries, documents)
@@ -115,7 +120,7 @@ class HashedTwoTower(TwoTower, Trained):
         query_rows, query_texts = distinct_queries(frame)
         queries = self._texts(query_texts, preparation)
         if self.documents is not None:
-            document_rows, docnos = pd.factorize(frame["docno"])
+            document_rows, docnos = pd.factorize(frame["docno"], use_na_sentinel=False)
             sequences = self.documents.sequences(list(docnos))
             documents = self._sequences(sequences, self.documents.vocabulary, preparation)
         else:
@@ -125,7 +130,7 @@ class HashedTwoTower(TwoTower, Trained):
         def scores(network: Towers) -> np.ndarray:
             query_vectors = self._encode(network, "query", queries)
             document_vectors = self._encode(network, "document", documents)
-            return row_products(query_vectors, query_rows, document_vectors, document_rows)
+            return row_scores(query_vectors, query_rows, document_vectors, document_rows)
 
         return scores
 
@@ -137,9 +142,10 @@ class HashedTwoTower(TwoTower, Trained):
         device = next(network.parameters()).device
         blocks = []
         with torch.inference_mode():
-            for start in range(0, len(corpus), self.batch_size):
+            for start in range(0, max(len(corpus), 1), self.batch_size):  # no texts give a matrix without rows
                 texts = corpus.take(np.arange(start, min(start + self.batch_size, len(corpus))))
-                blocks.append(network.vectors(side, type(texts)(*(part.to(device) for part in texts))).cpu().numpy())
+                texts = HashedTexts(*(part.to(device) for part in texts))
+                blocks.append(network.encode(side, texts).cpu().numpy())
         return np.concatenate(blocks)
 
     def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
@@ -153,6 +159,9 @@ class HashedTwoTower(TwoTower, Trained):
     def encode_sequences(self, sequences: PackedSequences, vocabulary: Vocabulary) -> np.ndarray:
         """Unit vectors of documents given as term ids over a vocabulary."""
         return self._encode(self._fitted(), "document", self._sequences(sequences, vocabulary, self.hashing))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_stored": None}  # the copy reads the forward index anew
 
     def _save_preparation(self, directory: Path) -> None:
         self.hashing.save(directory)

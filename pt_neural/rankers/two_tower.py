@@ -99,11 +99,7 @@ class TwoTower(pt.Transformer):
             return with_scores(frame, np.zeros(0))
         queries, query_rows = self._query_vectors(frame)
         documents, document_rows = self._document_vectors(frame)
-        scores = row_products(queries, query_rows, documents, document_rows)
-        unanswered = np.flatnonzero(scores == 0)
-        empty = ~documents[document_rows[unanswered]].any(axis=1)
-        scores[unanswered[empty]] = LEAST_COSINE
-        return with_scores(frame, scores)
+        return with_scores(frame, row_scores(queries, query_rows, documents, document_rows))
 
     def _query_vectors(self, frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
         if "query" not in frame:
@@ -196,6 +192,17 @@ class TwoTower(pt.Transformer):
             Transformer from ``qid, query`` to ``qid, query, docno, score, rank``.
         """
         return VectorRetriever(self, vectors, num_results=num_results, verbose=verbose)
+
+
+def row_scores(
+    queries: np.ndarray, query_rows: np.ndarray, documents: np.ndarray, document_rows: np.ndarray
+) -> np.ndarray:
+    """What :func:`row_products` gives, but -1 for documents whose vector is zero."""
+    scores = row_products(queries, query_rows, documents, document_rows)
+    unanswered = np.flatnonzero(scores == 0)
+    empty = ~documents[document_rows[unanswered]].any(axis=1)
+    scores[unanswered[empty]] = LEAST_COSINE
+    return scores
 
 
 def row_products(

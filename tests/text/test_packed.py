@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pt_neural.text import PackedSequences, Vocabulary, tokenise_packed
+from pt_neural.text import PackedSequences, Vocabulary, pack_texts, tokenise, tokenise_packed
 
 LISTS = st.lists(st.lists(st.integers(-1, 2**31 - 1)))
 
@@ -66,3 +66,17 @@ def test_tokenising_into_ids():
     assert unpacked(tokenise_packed(texts, vocabulary)) == [[-1, 0, -1, 1], [], [-1, -1], []]
     assert unpacked(tokenise_packed(texts, vocabulary, drop_unknown=True)) == [[0, 1], [], [], []]
     assert len(tokenise_packed([], vocabulary)) == 0
+
+
+@given(st.lists(st.text("ab c\u00e9\U00010400", max_size=20) | st.none() | st.just(float("nan")), max_size=8))
+def test_texts_are_packed_with_a_vocabulary_of_their_own(texts):
+    sequences, terms = pack_texts(texts)
+    assert [[terms[i] for i in sequence] for sequence in sequences] == [tokenise(text) for text in texts]
+    assert terms == list(dict.fromkeys(term for text in texts for term in tokenise(text)))
+    assert sequences.terms.dtype == np.int32
+
+
+def test_a_million_characters_are_packed():
+    sequences, terms = pack_texts(["river city " * 100_000])
+    assert terms == ["river", "city"]
+    np.testing.assert_array_equal(sequences[0], np.tile([0, 1], 100_000))
