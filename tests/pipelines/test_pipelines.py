@@ -16,7 +16,7 @@ def test_quickstart_writes_table_runs_and_picture(run, capsys):
     assert len(table) == 15
     assert table["system"].tolist()[-2:] == ["all documents, DSSM", "all documents, BM25 + DSSM"]
     assert {"table.md", "alpha.png", "settings.json"} <= {path.name for path in results.iterdir()}
-    assert len(list((results / "runs").glob("*.res.gz"))) == 11
+    assert len(list((results / "runs").glob("*.res.gz"))) == 15
     assert "BM25 + DESM IN-OUT" in capsys.readouterr().out
 
 
