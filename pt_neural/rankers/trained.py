@@ -24,7 +24,7 @@ from pt_neural._artifacts import (
 )
 from pt_neural._evaluation import RunEvaluator
 from pt_neural.training import Training, losses
-from pt_neural.training.examples import Examples, make_examples, require_columns
+from pt_neural.training.examples import Examples, make_examples, require_columns, with_numeric_labels
 from pt_neural.training.groups import Report
 from pt_neural.training.sampling import Collate, GroupBatches
 
@@ -141,13 +141,17 @@ class Trained(pt.Estimator):
         if qrels is None:
             raise ValueError("dev candidates need dev qrels: fit(train, train_qrels, dev, dev_qrels)")
         require_columns(frame, ("qid", "query", "docno"), "the dev frame")
-        require_columns(qrels, ("qid", "docno", "label"), "dev qrels")
-        qids = frame["qid"].drop_duplicates()
+        # Measures take strings and whole numbers only.
+        qrels = with_numeric_labels(qrels, "dev qrels").astype({"qid": str, "docno": str, "label": int})
+        rows = frame[["qid", "docno"]].astype(str)
+        qids = rows.loc[rows["qid"].isin(qrels["qid"]), "qid"].drop_duplicates()
+        if qids.empty:
+            raise ValueError("no dev query has a judgement: are dev candidates and dev qrels of the same split?")
         if self.training.dev_queries is not None:
             qids = qids.sample(min(self.training.dev_queries, len(qids)), random_state=self.training.seed)
-            frame = frame[frame["qid"].isin(qids)]
-        measure = RunEvaluator(frame, qrels, qids, self.training.dev_measure)
-        scorer = self._scorer(preparation, frame)
+        used = rows["qid"].isin(qids)
+        measure = RunEvaluator(rows[used], qrels, qids, self.training.dev_measure)
+        scorer = self._scorer(preparation, frame[used])
         return lambda: float(measure(scorer(network)).mean())
 
     @property
@@ -209,20 +213,35 @@ class Trained(pt.Estimator):
         """
         path = Path(path)
         read_metadata(path, type="ranker", format=cls.artifact_format)
-        config = read_json(path / "config.json")
-        try:
-            fixed = config["settings"].keys() & options.keys() - {"fields"}
-            model = cls(**{**config["settings"], "training": Training.from_json(config["training"]), **options})
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise ArtifactError(f"{path / 'config.json'} is damaged: {error!r}") from None
+        settings = _read_settings(cls, path / "config.json")
+        fixed = (settings.keys() & options.keys()) - {"fields", "training"}
         if fixed:
             raise ValueError(f"{', '.join(sorted(fixed))} cannot be changed by loading; train a new model instead")
-        model._history = read_json(path / "history.json")
-        preparation, network = model._load_preparation(path)
+        model = cls(**{**settings, **options})
+        model._history = _read_history(path / "history.json")
         weights = {name: torch.from_numpy(array) for name, array in read_tensors(path / "weights.safetensors").items()}
         try:
+            preparation, network = model._load_preparation(path)
             network.load_state_dict(weights)
-        except RuntimeError as error:
+        except (RuntimeError, TypeError) as error:
             raise ArtifactError(f"{path / 'weights.safetensors'} does not fit config.json: {error}") from None
         model._install(preparation, network.eval())
         return model
+
+
+def _read_settings(model: type[Trained], path: Path) -> dict[str, Any]:
+    """Arguments of the class, of which it can be made."""
+    config = read_json(path)
+    try:
+        settings = {**config["settings"], "training": Training.from_json(config["training"])}
+        model(**settings)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ArtifactError(f"{path} is damaged: {error!r}") from None
+    return settings
+
+
+def _read_history(path: Path) -> list[dict[str, Any]]:
+    history = read_json(path)
+    if not isinstance(history, list) or not all(isinstance(record, dict) for record in history):
+        raise ArtifactError(f"{path} is damaged: it is no list of records")
+    return history

@@ -51,13 +51,9 @@ def make_examples(
         ValueError: If columns are missing, or if there is nothing to train on; the message says why.
     """
     require_columns(candidates, ("qid", "query", "docno"), "the frame to fit on")
-    require_columns(qrels, ("qid", "docno", "label"), "qrels")
+    qrels = with_numeric_labels(qrels, "qrels")
     if candidates.empty:
         raise ValueError("there are no candidates to fit on: the frame is empty")
-    labels = pd.to_numeric(qrels["label"], errors="coerce")
-    if labels.isna().any():
-        raise ValueError(f"qrels has {int(labels.isna().sum())} rows whose label is no number")
-    qrels = qrels.assign(label=labels)
     first = candidates.drop_duplicates("qid")
     qids = pd.Index(first["qid"])
     if documents is None:
@@ -76,3 +72,12 @@ def require_columns(frame: pd.DataFrame, columns: Sequence[str], what: str) -> N
     lacking = [column for column in columns if column not in frame]
     if lacking:
         raise ValueError(f"{what} lacks {', '.join(lacking)}; it has {', '.join(map(str, frame)) or 'no columns'}")
+
+
+def with_numeric_labels(qrels: pd.DataFrame, what: str) -> pd.DataFrame:
+    """Judgements whose labels are numbers; ValueError if they cannot be, or if columns are missing."""
+    require_columns(qrels, ("qid", "docno", "label"), what)
+    labels = pd.to_numeric(qrels["label"], errors="coerce")
+    if labels.isna().any():
+        raise ValueError(f"{what} has {int(labels.isna().sum())} rows whose label is no number")
+    return qrels.assign(label=labels)

@@ -61,7 +61,8 @@ class Training:
         seed: Of the first weights, the order of the groups, and the negatives.
         device: ``"auto"``, ``"cpu"``, ``"cuda"``, ``"mps"``: what Lightning calls accelerator.
         devices: Number of devices or list of their indices, as Lightning has it.
-        strategy: How several devices share the work, as Lightning has it.
+        strategy: How several devices share the work, as Lightning has it: ``"ddp"`` in scripts, ``"ddp_notebook"`` in
+            notebooks. Each device takes batches of ``batch_size``.
         precision: ``"32-true"``, ``"bf16-mixed"``, ``"16-mixed"``: those of Lightning's that keep weights of 32 bits.
         checkpoint_dir: Directory for a checkpoint after each epoch; a fit that was interrupted goes on from there.
         verbose: Show what is trained on, and progress bars.
@@ -118,6 +119,8 @@ class Training:
         self._set("devices", _checked_devices(self.devices))
         if not isinstance(self.strategy, str):
             raise TypeError(f"strategy must be a name that Lightning knows, not {self.strategy!r}")
+        if "spawn" in self.strategy:
+            raise ValueError(f"strategy {self.strategy!r} pickles all data; use 'ddp', or 'ddp_notebook' in notebooks")
         if self.checkpoint_dir is not None:
             if not isinstance(self.checkpoint_dir, str | os.PathLike):
                 raise TypeError(f"checkpoint_dir must be a path, not {self.checkpoint_dir!r}")

@@ -155,6 +155,17 @@ def test_the_sampler_gives_every_batch_of_the_epoch_that_was_set():
     assert list(sampler) == [(4, 0), (4, 1), (4, 2)]
 
 
+@pytest.mark.parametrize(("devices", "each"), [(1, 5), (2, 3), (3, 2), (7, 1)])
+def test_devices_share_the_batches_and_have_as_many_each(monkeypatch, devices, each):
+    sampler = EpochSampler(batches_of(groups_of(40), negatives="random", batch_size=8))
+    shares = []
+    for rank in range(devices):
+        monkeypatch.setattr("pt_neural.training.sampling._place_among_devices", lambda rank=rank: (rank, devices))
+        shares.append(list(sampler))
+        assert len(shares[-1]) == len(sampler) == each
+    assert {key for share in shares for key in share} == {(0, number) for number in range(5)}
+
+
 def test_a_million_groups_cost_no_more_a_batch_than_a_few():
     """Shuffling them takes 10 ms or more, once an epoch; a batch takes well under one."""
     batches = batches_of(groups_of(1_000_000), negatives="random", batch_size=16)

@@ -50,6 +50,7 @@ WRONG_VALUES = [
     ("devices", True),
     ("precision", "8-mixed"),
     ("precision", "16-true"),
+    ("strategy", "ddp_spawn"),
     ("verbose", "yes"),
 ]
 WRONG_TYPES = [
