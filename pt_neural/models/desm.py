@@ -90,13 +90,17 @@ class DESM(TwoTower):
     def encode_sequences(self, sequences: PackedSequences, vocabulary: Vocabulary) -> np.ndarray:
         """Unit centroids of documents given as term ids over another vocabulary."""
         if self._mapping is None or self._mapping[0] is not vocabulary:
-            self._mapping = (vocabulary, vocabulary.mapping_to(self.spaces.vocabulary))
+            ids = vocabulary.mapping_to(self.spaces.vocabulary)
+            self._mapping = (vocabulary, np.append(ids, np.int32(-1)))  # -1 stays -1
         return self._centroids(PackedSequences(self._mapping[1][sequences.terms], sequences.offsets))
 
     def _centroids(self, sequences: PackedSequences) -> np.ndarray:
         centroids = bag_of_words(sequences, len(self.spaces)) @ self.spaces.unit_vectors(self.document)
         norms = np.linalg.norm(centroids, axis=1, keepdims=True)
         return np.divide(centroids, norms, out=centroids, where=norms > 0)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_mapping": None}  # the copy reads the forward index anew
 
     def save(self, path: str | os.PathLike, *, overwrite: bool = False) -> None:
         """Write the model with its embeddings to a directory, atomically.

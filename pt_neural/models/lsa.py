@@ -157,7 +157,8 @@ class LSA(TwoTower):
         """Unit vectors of documents given as term ids over another vocabulary."""
         self._require_fitted()
         if self._mapping is None or self._mapping[0] is not vocabulary:
-            self._mapping = (vocabulary, vocabulary.mapping_to(self.vocabulary))
+            ids = vocabulary.mapping_to(self.vocabulary)
+            self._mapping = (vocabulary, np.append(ids, np.int32(-1)))  # -1 stays -1
         return self._project(PackedSequences(self._mapping[1][sequences.terms], sequences.offsets))
 
     def _project(self, sequences: PackedSequences) -> np.ndarray:
@@ -189,6 +190,9 @@ class LSA(TwoTower):
         similarity = terms @ terms[self.vocabulary.ids([word])[0]]
         nearest = np.argsort(-similarity, kind="stable")[:k]
         return pd.DataFrame({"word": [self.vocabulary.terms[i] for i in nearest], "similarity": similarity[nearest]})
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_mapping": None}  # the copy reads the forward index anew
 
     def save(self, path: str | os.PathLike, *, overwrite: bool = False) -> None:
         """Write the fitted model to a directory, atomically.

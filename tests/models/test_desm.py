@@ -1,13 +1,9 @@
 """DESM against equations 5 to 8, computed word by word."""
 
-import pickle
-
 import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import pt_neural as pn
 from pt_neural._artifacts import ArtifactError
@@ -78,22 +74,6 @@ def test_counting_unknown_words_scales_the_score(spaces):
     assert counted == pytest.approx(ignored / 2)
 
 
-@pytest.mark.parametrize(
-    ("query", "text", "score"),
-    [
-        ("", "city", 0.0),
-        ("zzz", "city", 0.0),
-        (None, "city", 0.0),
-        ("city", "", -1.0),
-        ("city", "?!", -1.0),
-        ("city", None, -1.0),
-    ],
-)
-def test_nothing_known_has_a_defined_score(spaces, query, text, score):
-    frame = pd.DataFrame({"qid": ["1", "1"], "query": [query, query], "docno": ["a", "b"], "text": [text, text]})
-    assert pn.DESM(spaces).transform(frame)["score"].tolist() == [score, score]
-
-
 def test_an_empty_document_never_wins(spaces, tmp_path):
     words, opposite = ["city", "cam"], np.array([[1.0, 0.0], [1.0, 0.0]], dtype="f4")
     negative = pn.DESM(pn.EmbeddingSpaces.from_vectors(Vocabulary(words), opposite, -opposite))  # all cosines are -1
@@ -102,38 +82,6 @@ def test_an_empty_document_never_wins(spaces, tmp_path):
     assert negative.transform(frame)["score"].tolist() == [-1.0, -1.0, -1.0]
     vectors = negative.index(tmp_path / "vectors", texts, verbose=False)
     assert negative.retriever(vectors).search("city")["docno"].tolist() == ["also", "full"]
-
-
-def test_forward_index_and_kept_centroids_score_alike(spaces, candidates, forward, tmp_path, corpus):
-    desm = pn.DESM(spaces)
-    by_text = desm.transform(candidates)
-    bare = candidates[["qid", "query", "docno"]]
-    by_forward = pn.DESM(spaces, documents=forward).transform(bare)
-    vectors = desm.index(tmp_path / "vectors", corpus, verbose=False)
-    by_vectors = pn.DESM(spaces, vectors=vectors).transform(bare)
-    np.testing.assert_allclose(by_forward["score"], by_text["score"], atol=1e-6)
-    np.testing.assert_allclose(by_vectors["score"], by_text["score"], atol=1e-6)
-    native = (desm.query_encoder() >> vectors.scorer()).transform(bare)  # sorts by score
-    native = bare.merge(native, on=["qid", "docno"])  # and knows only the product, 0 for an empty document
-    np.testing.assert_allclose(native["score"], by_text["score"].replace(-1.0, 0.0), atol=1e-6)
-
-
-def test_indexing_a_forward_index_or_the_corpus_is_the_same(spaces, forward, tmp_path, corpus):
-    desm = pn.DESM(spaces, batch_size=4)
-    one = desm.index(tmp_path / "one", corpus, verbose=False).payload()[1]
-    two = desm.index(tmp_path / "two", forward, verbose=False).payload()[1]
-    np.testing.assert_allclose(one, two, atol=1e-7)
-
-
-def test_whole_collection_retrieval_is_brute_force(spaces, topics, candidates, tmp_path, corpus):
-    desm = pn.DESM(spaces)
-    vectors = desm.index(tmp_path / "vectors", corpus, verbose=False)
-    found = desm.retriever(vectors, num_results=4).transform(topics)
-    known = candidates[candidates["qid"] != "q3"]  # no word of the third query has a vector
-    best = desm.transform(known).sort_values(["qid", "rank"]).groupby("qid").head(4)
-    merged = found.merge(best, on=["qid", "docno"], suffixes=("", "_brute"))
-    assert len(merged) == len(found) == 8
-    np.testing.assert_allclose(merged["score"], merged["score_brute"], atol=1e-6)
 
 
 def test_retrieved_ties_go_by_docno_also_at_the_cut(spaces, tmp_path):
@@ -168,39 +116,6 @@ def test_retrievers_fuse_cutoffs_and_compare(spaces, tmp_path, corpus):
         desm.retriever(vectors, num_results=0)
 
 
-def test_encoders_add_pyterrier_drs_columns(spaces, topics, corpus):
-    desm = pn.DESM(spaces)
-    queries = desm.query_encoder().transform(topics)
-    documents = desm.doc_encoder().transform(pd.DataFrame(corpus))
-    assert queries["query_vec"].iloc[0].dtype == np.float32
-    assert np.linalg.norm(documents["doc_vec"].iloc[0]) == pytest.approx(1)
-    pairs = queries[["qid", "query_vec"]].merge(documents[["docno", "doc_vec"]], how="cross")
-    by_vectors = desm.transform(pairs)
-    by_text = desm.text_scorer().transform(topics.merge(pd.DataFrame(corpus), how="cross"))
-    np.testing.assert_allclose(by_vectors["score"], by_text["score"], atol=1e-6)
-    assert "query_vec" in desm.transform(topics)
-    assert "doc_vec" in desm.transform(pd.DataFrame(corpus))
-
-
-def test_scores_do_not_depend_on_the_other_rows(spaces, candidates):
-    whole = pn.DESM(spaces, batch_size=2).transform(candidates)
-    alone = pd.concat([pn.DESM(spaces).transform(candidates.iloc[[i]]) for i in range(len(candidates))])
-    np.testing.assert_allclose(whole["score"], alone["score"], atol=1e-6)
-
-
-@given(st.lists(st.tuples(st.text(max_size=20) | st.none(), st.text(max_size=60) | st.none()), max_size=6))
-def test_hostile_frames_get_finite_scores(spaces, rows):
-    frame = pd.DataFrame(
-        {
-            "qid": [str(i) for i in range(len(rows))],
-            "query": [query for query, _ in rows],
-            "docno": ["d"] * len(rows),
-            "text": [text for _, text in rows],
-        }
-    )
-    assert np.isfinite(pn.DESM(spaces).transform(frame)["score"]).all()
-
-
 def test_a_million_characters(spaces):
     frame = pd.DataFrame({"qid": ["1"], "query": ["city"], "docno": ["d"], "text": ["river city " * 100_000]})
     expected = equation_5(spaces, "city", "river city", "in", "out")
@@ -221,13 +136,6 @@ def test_damaged_models_name_the_file(spaces, tmp_path):
     (tmp_path / "desm.pn" / "config.json").write_text("{")
     with pytest.raises(ArtifactError, match=r"config\.json is damaged"):
         pn.DESM.load(tmp_path / "desm.pn")
-
-
-def test_pickles_with_its_vectors(spaces, candidates, tmp_path, corpus):
-    desm = pn.DESM(spaces, vectors=pn.DESM(spaces).index(tmp_path / "vectors", corpus, verbose=False))
-    desm.transform(candidates)
-    again = pickle.loads(pickle.dumps(desm))
-    pd.testing.assert_frame_equal(again.transform(candidates), desm.transform(candidates))
 
 
 def test_clear_errors(spaces, candidates, forward, tmp_path, corpus):
@@ -256,23 +164,3 @@ def test_clear_errors(spaces, candidates, forward, tmp_path, corpus):
     with pytest.raises(ValueError, match="'d1' occurs twice"):
         pn.DESM(spaces).index(tmp_path / "none", [corpus[0], corpus[0]], verbose=False)
     assert not (tmp_path / "none").exists()
-
-
-class TestContract(pt.testing.transformer_test_class(lambda: _toy())):
-    pass
-
-
-class TestQueryEncoderContract(pt.testing.transformer_test_class(lambda: _toy().query_encoder())):
-    pass
-
-
-class TestDocEncoderContract(pt.testing.transformer_test_class(lambda: _toy().doc_encoder())):
-    pass
-
-
-class TestTextScorerContract(pt.testing.transformer_test_class(lambda: _toy().text_scorer())):
-    pass
-
-
-def _toy() -> pn.DESM:
-    return pn.DESM(pn.EmbeddingSpaces.from_vectors(Vocabulary(["a"]), np.ones((1, 2), "f4"), np.ones((1, 2), "f4")))

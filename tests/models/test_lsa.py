@@ -2,14 +2,11 @@
 
 import json
 import math
-import pickle
 
 import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import pt_neural as pn
 from pt_neural._artifacts import ArtifactError, read_tensors, write_tensors
@@ -106,70 +103,6 @@ def test_neighbours_are_the_nearest_rows_of_term_vectors_and_singular_values(lsa
         lsa.neighbours("zebra")
 
 
-@pytest.mark.parametrize(
-    ("query", "text", "score"),
-    [
-        ("", "city", 0.0),
-        ("zzz", "city", 0.0),
-        (None, "city", 0.0),
-        ("city", "", -1.0),
-        ("city", "?!", -1.0),
-        ("city", None, -1.0),
-    ],
-)
-def test_nothing_known_has_a_defined_score(lsa, query, text, score):
-    frame = pd.DataFrame({"qid": ["1", "1"], "query": [query, query], "docno": ["a", "b"], "text": [text, text]})
-    assert lsa.transform(frame)["score"].tolist() == [score, score]
-
-
-@given(st.lists(st.tuples(st.text(max_size=20) | st.none(), st.text(max_size=60) | st.none()), max_size=6))
-def test_hostile_frames_get_finite_scores(rows):
-    frame = pd.DataFrame(
-        {
-            "qid": [str(i) for i in range(len(rows))],
-            "query": [query for query, _ in rows],
-            "docno": ["d"] * len(rows),
-            "text": [text for _, text in rows],
-        }
-    )
-    assert np.isfinite(TOY.transform(frame)["score"]).all()
-
-
-def test_text_forward_index_and_kept_vectors_score_alike(lsa, candidates, corpus, forward, tmp_path):
-    by_text = lsa.transform(candidates)
-    bare = candidates[["qid", "query", "docno"]]
-    vectors = lsa.index(tmp_path / "vectors", corpus, verbose=False)
-    lsa.save(tmp_path / "lsa.pn")
-    for options in ({"documents": forward}, {"vectors": vectors}):
-        scored = pn.LSA.load(tmp_path / "lsa.pn", **options).transform(bare)
-        np.testing.assert_allclose(scored["score"], by_text["score"], atol=1e-6)
-
-
-def test_whole_collection_retrieval_is_brute_force(lsa, topics, candidates, corpus, tmp_path):
-    vectors = lsa.index(tmp_path / "vectors", corpus, verbose=False)
-    found = lsa.retriever(vectors, num_results=4).transform(topics)
-    best = lsa.transform(candidates).sort_values(["qid", "rank"]).groupby("qid").head(4)
-    merged = found.merge(best, on=["qid", "docno"], suffixes=("", "_brute"))
-    assert len(merged) == len(found) == 12
-    np.testing.assert_allclose(merged["score"], merged["score_brute"], atol=1e-6)
-
-
-def test_encoders_give_unit_vectors(lsa, topics, corpus):
-    queries = lsa.query_encoder().transform(topics)["query_vec"]
-    documents = lsa.doc_encoder().transform(pd.DataFrame(corpus))["doc_vec"]
-    for vector in [*queries, *documents]:
-        assert vector.dtype == np.float32
-        assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-6)
-
-
-def test_scores_do_not_depend_on_the_batch_or_the_other_rows(lsa, candidates):
-    whole = lsa.transform(candidates)
-    lsa.batch_size = 2
-    alone = pd.concat([lsa.transform(candidates.iloc[[i]]) for i in range(len(candidates))])
-    np.testing.assert_allclose(lsa.transform(candidates)["score"], whole["score"], atol=1e-6)
-    np.testing.assert_allclose(alone["score"], whole["score"], atol=1e-6)
-
-
 def test_a_seed_gives_the_same_vectors_from_corpus_frame_and_forward_index(corpus, forward):
     one = fitted(iter(corpus), dim=2, min_count=2, max_terms=12)
     for source in (corpus, pd.DataFrame(corpus), forward):
@@ -246,13 +179,6 @@ def test_foreign_and_newer_directories_are_named(lsa, tmp_path, change, message)
         pn.LSA.load(tmp_path / "lsa.pn")
 
 
-def test_pickles(lsa, candidates, forward):
-    lsa.documents = forward
-    lsa.transform(candidates)
-    again = pickle.loads(pickle.dumps(lsa))
-    pd.testing.assert_frame_equal(again.transform(candidates), lsa.transform(candidates))
-
-
 def test_an_unfitted_model_says_what_to_do(candidates, corpus, tmp_path):
     lsa = pn.LSA()
     assert len(lsa.transform(candidates.iloc[:0])) == 0
@@ -292,22 +218,3 @@ def test_documents_without_terms_are_no_trouble_in_fitting():
     lsa = fitted([*ENGINES, {"docno": "empty", "text": ""}, {"docno": "none", "text": None}], dim=2)
     assert lsa.vocabulary.num_documents == 7
     assert np.isfinite(lsa.encode_documents(["car"])).all()
-
-
-TOY = fitted(ENGINES, dim=2)
-
-
-class TestContract(pt.testing.transformer_test_class(lambda: TOY)):
-    pass
-
-
-class TestUnfittedContract(pt.testing.transformer_test_class(lambda: pn.LSA())):
-    pass
-
-
-class TestQueryEncoderContract(pt.testing.transformer_test_class(lambda: pn.LSA().query_encoder())):
-    pass
-
-
-class TestDocEncoderContract(pt.testing.transformer_test_class(lambda: pn.LSA().doc_encoder())):
-    pass

@@ -1,0 +1,369 @@
+"""What every two-tower ranker promises, whatever its model."""
+
+import pickle
+import warnings
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from joblib import Parallel, delayed
+
+import pt_neural as pn
+from pt_neural.text import PackedSequences, Vocabulary, tokenise
+
+CORPUS = [
+    {"docno": "d1", "title": "Cambridge", "text": "The university city of Cambridge lies on the River Cam."},
+    {"docno": "d2", "title": "Oxford", "text": "Oxford is a university city, home of the oldest university."},
+    {"docno": "d3", "title": "Giraffes", "text": "The giraffe is the tallest living animal, with a long neck."},
+    {"docno": "d4", "title": "", "text": "The okapi is the closest relative of the giraffe."},
+    {"docno": "d5", "title": "BM25", "text": "A ranking function that counts the terms of a query."},
+    {"docno": "d6", "title": "Rivers", "text": "The river runs long past the city to the sea."},
+    {"docno": "d7", "title": "?", "text": "..."},
+    {"docno": "d8", "title": "Ελλάδα", "text": "Ο ποταμός 𐐀𐐁 東京"},
+]
+TOPICS = pd.DataFrame({"qid": ["q1", "q2", "q3"], "query": ["university city", "giraffe neck", "city ranking terms"]})
+CANDIDATES = TOPICS.merge(pd.DataFrame(CORPUS), how="cross")
+BARE = CANDIDATES[["qid", "query", "docno"]]
+QRELS = pd.DataFrame({"qid": ["q1", "q2", "q3"], "docno": ["d1", "d3", "d5"], "label": 1})
+TRAINING = pn.Training(epochs=3, verbose=False, device="cpu")
+
+
+def desm() -> pn.DESM:
+    words = list(
+        dict.fromkeys(word for document in CORPUS for word in tokenise(f"{document['title']} {document['text']}"))
+    )
+    random = np.random.default_rng(1)
+    spaces = (random.normal(size=(len(words), 5)).astype("f4") for _ in range(2))
+    return pn.DESM(pn.EmbeddingSpaces.from_vectors(Vocabulary(words), *spaces))
+
+
+def lsa() -> pn.LSA:
+    return pn.LSA(dim=4, min_count=1).fit_corpus(CORPUS, verbose=False)
+
+
+def dssm() -> pn.DSSM:
+    return pn.DSSM((8, 6), training=TRAINING, device="cpu").fit(CANDIDATES, QRELS)
+
+
+def clsm() -> pn.CLSM:
+    return pn.CLSM(filters=8, dim=6, max_terms=5, training=TRAINING, device="cpu").fit(CANDIDATES, QRELS)
+
+
+FITTED = {make.__name__: cache(make) for make in (desm, lsa, dssm, clsm)}
+UNFITTED = {"lsa": pn.LSA, "dssm": pn.DSSM, "clsm": pn.CLSM}
+
+
+@pytest.fixture(params=FITTED)
+def ranker(request):
+    return FITTED[request.param]()
+
+
+@pytest.fixture
+def like(tmp_path):
+    """Gives a copy of a ranker that differs in some arguments, by way of the disk."""
+
+    def copy(ranker, **options):
+        if not (tmp_path / "saved.pn").exists():
+            ranker.save(tmp_path / "saved.pn")
+        return type(ranker).load(tmp_path / "saved.pn", **options)
+
+    return copy
+
+
+@pytest.fixture
+def forward(tmp_path) -> pn.ForwardIndex:
+    return pn.ForwardIndex.build(tmp_path / "forward", CORPUS, verbose=False)
+
+
+@pytest.fixture
+def vectors(ranker, tmp_path):
+    return ranker.index(tmp_path / "vectors", CORPUS, verbose=False)
+
+
+def scores(ranker, frame: pd.DataFrame) -> np.ndarray:
+    return ranker.transform(frame)["score"].to_numpy()
+
+
+# Rows, columns, order
+
+
+def test_rows_and_other_columns_stay_and_the_input_too(ranker):
+    frame = CANDIDATES.sample(frac=1, random_state=0).assign(note=range(len(CANDIDATES)), score=7.0, rank=-1)
+    before = frame.copy()
+    scored = ranker.transform(frame)
+    pd.testing.assert_frame_equal(frame, before)
+    assert list(scored.columns) == list(frame.columns)
+    kept = scored.columns.difference(["score", "rank"])
+    pd.testing.assert_frame_equal(scored[kept], frame[kept])
+    assert scored.dtypes[["score", "rank"]].tolist() == ["float64", "int64"]
+
+
+def test_ranks_go_by_score_then_docno(ranker):
+    scored = ranker.transform(pd.concat([CANDIDATES, CANDIDATES[::3].assign(docno="d0")]))
+    for _, one in scored.groupby("qid"):
+        expected = one.sort_values(["score", "docno"], ascending=[False, True], kind="stable")
+        assert expected["rank"].tolist() == list(range(len(one)))
+
+
+@pytest.mark.parametrize(
+    ("columns", "added"),
+    [
+        (["qid", "query", "docno", "text"], ["score", "rank"]),
+        (["qid", "query", "docno", "title", "text"], ["score", "rank"]),
+        (["qid", "query_vec", "docno", "doc_vec"], ["score", "rank"]),
+        (["qid", "query"], ["query_vec"]),
+        (["docno", "text"], ["doc_vec"]),
+    ],
+)
+def test_empty_frames_get_their_columns(ranker, columns, added):
+    for model in (ranker, *UNFITTED.values()):
+        model = model if model is ranker else model()
+        done = model.transform(pd.DataFrame(columns=columns))
+        assert list(done.columns) == columns + added
+        assert len(done) == 0
+        if "score" in added:
+            assert done.dtypes[["score", "rank"]].tolist() == ["float64", "int64"]
+
+
+@pytest.mark.parametrize(("lacking", "named"), [(["title", "text"], "text"), (["query"], "query"), (["qid"], "qid")])
+def test_missing_columns_are_named(ranker, lacking, named):
+    with pytest.raises(KeyError, match=named):
+        ranker.text_scorer().transform(CANDIDATES.drop(columns=lacking))
+
+
+def test_duplicate_rows_score_alike(ranker):
+    scored = ranker.transform(pd.concat([CANDIDATES, CANDIDATES, CANDIDATES[:1]], ignore_index=True))
+    whole = scores(ranker, CANDIDATES)
+    np.testing.assert_allclose(scored["score"], np.concatenate([whole, whole, whole[:1]]), atol=1e-6)
+    assert sorted(scored[scored["qid"] == "q1"]["rank"]) == list(range(17))
+
+
+def test_scores_do_not_depend_on_the_other_rows_or_the_batch(ranker, like):
+    whole = scores(ranker, CANDIDATES)
+    order = np.random.default_rng(0).permutation(len(CANDIDATES))
+    np.testing.assert_allclose(scores(ranker, CANDIDATES.iloc[order]), whole[order], atol=1e-5)
+    alone = [scores(ranker, CANDIDATES.iloc[[row]])[0] for row in range(len(CANDIDATES))]
+    np.testing.assert_allclose(alone, whole, atol=1e-5)
+    for batch_size in (1, 3):
+        np.testing.assert_allclose(scores(like(ranker, batch_size=batch_size), CANDIDATES), whole, atol=1e-5)
+
+
+def test_the_same_frame_gets_the_same_scores(ranker):
+    np.testing.assert_array_equal(scores(ranker, CANDIDATES), scores(ranker, CANDIDATES))
+
+
+def test_fields_name_the_text(ranker, like):
+    titles = like(ranker, fields="title")
+    only = scores(ranker, CANDIDATES.assign(text=""))
+    np.testing.assert_allclose(scores(titles, CANDIDATES), only, atol=1e-6)
+    np.testing.assert_allclose(scores(titles, CANDIDATES.drop(columns="text")), only, atol=1e-6)
+    assert not np.allclose(scores(ranker, CANDIDATES), only)
+
+
+# Where vectors come from
+
+
+def test_text_forward_index_and_kept_vectors_score_alike(ranker, like, forward, vectors):
+    by_text = scores(ranker, CANDIDATES)
+    np.testing.assert_allclose(scores(like(ranker, documents=forward), BARE), by_text, atol=1e-5)
+    np.testing.assert_allclose(scores(like(ranker, vectors=vectors), BARE), by_text, atol=1e-5)
+
+
+def test_pyterrier_drs_scorer_orders_alike(ranker, vectors):
+    native = (ranker.query_encoder() >> vectors.scorer()).transform(BARE)
+    both = ranker.transform(CANDIDATES).merge(native, on=["qid", "docno"], suffixes=("", "_native"))
+    known = both[both["score"] > -1]  # it knows only the product, 0 for an empty document
+    np.testing.assert_allclose(known["score_native"], known["score"], atol=1e-5)
+    assert len(known) >= 3 * 6
+
+
+def test_a_corpus_and_its_forward_index_have_the_same_vectors(ranker, like, vectors, forward, tmp_path):
+    again = like(ranker, batch_size=3).index(tmp_path / "again", forward, verbose=False)
+    assert list(again.payload()[0]) == [document["docno"] for document in CORPUS]
+    np.testing.assert_allclose(again.payload()[1], vectors.payload()[1], atol=1e-6)
+
+
+def test_whole_collection_retrieval_is_brute_force(ranker, vectors):
+    found = ranker.retriever(vectors, num_results=4).transform(TOPICS)
+    ranked = ranker.transform(CANDIDATES).sort_values(["qid", "rank"])
+    expected = ranked[ranked["score"] > -1].groupby("qid").head(4).reset_index(drop=True)
+    pd.testing.assert_frame_equal(found[["qid", "docno", "rank"]], expected[["qid", "docno", "rank"]])
+    np.testing.assert_allclose(found["score"], expected["score"], atol=1e-5)
+    assert found["query"].tolist() == expected["query"].tolist()
+
+
+def test_encoders_add_pyterrier_drs_columns_and_the_model_scores_them(ranker):
+    queries = ranker.query_encoder().transform(TOPICS)
+    documents = ranker.doc_encoder().transform(pd.DataFrame(CORPUS))
+    pd.testing.assert_frame_equal(queries, ranker.transform(TOPICS))
+    pd.testing.assert_frame_equal(documents, ranker.transform(pd.DataFrame(CORPUS)))
+    for vector in [*queries["query_vec"], *documents["doc_vec"]]:
+        assert vector.dtype == np.float32
+        assert vector.shape == queries["query_vec"][0].shape
+    lengths = [float(np.linalg.norm(vector)) for vector in documents["doc_vec"]]
+    assert lengths == pytest.approx([1, 1, 1, 1, 1, 1, 0, lengths[-1]], abs=1e-5)
+    pairs = queries[["qid", "query_vec"]].merge(documents[["docno", "doc_vec"]], how="cross")
+    np.testing.assert_allclose(scores(ranker, pairs), scores(ranker, CANDIDATES), atol=1e-5)
+    half = queries.merge(documents[["docno", "doc_vec"]], how="cross").drop(columns="query_vec")
+    np.testing.assert_allclose(scores(ranker, half), scores(ranker, CANDIDATES), atol=1e-5)
+
+
+def test_indexing_reads_and_encodes_a_batch_at_a_time(ranker, like, tmp_path, monkeypatch):
+    model = like(ranker, batch_size=3)
+    read, encoded = [], []
+    encode = model.encode_documents
+
+    def spy(texts):
+        encoded.append((len(read), len(texts)))
+        return encode(texts)
+
+    monkeypatch.setattr(model, "encode_documents", spy)
+    corpus = (read.append(document) or document for document in CORPUS)
+    model.index(tmp_path / "batches", corpus, verbose=False)
+    assert encoded == [(3, 3), (6, 3), (8, 2)]
+
+
+def test_indexing_shows_progress(ranker, tmp_path, capfd):
+    ranker.index(tmp_path / "shown", CORPUS)
+    assert "vectors" in capfd.readouterr().err
+
+
+def test_unknown_terms_of_a_sequence_are_no_terms_of_the_vocabulary(ranker):
+    vocabulary = Vocabulary(["city", "river"])
+    known, unknown, nothing = ranker.encode_sequences(PackedSequences.from_lists([[0], [0, -1], [-1]]), vocabulary)
+    np.testing.assert_allclose(known, ranker.encode_documents(["city"])[0], atol=1e-6)
+    np.testing.assert_allclose(unknown, ranker.encode_documents(["city ☂ 鬱"])[0], atol=1e-6)
+    assert not nothing.any()
+
+
+def test_no_texts_give_no_vectors(ranker):
+    dimensions = ranker.encode_queries(["city"]).shape[1]
+    for encode in (ranker.encode_queries, ranker.encode_documents):
+        assert encode([]).shape == (0, dimensions)
+
+
+@pytest.mark.parametrize("name", ["dssm", "clsm"])
+def test_the_dev_measure_sees_the_scores_that_users_get(name, like, forward):
+    ranker = FITTED[name]()
+    for model, frame in ((ranker, CANDIDATES), (like(ranker, documents=forward, batch_size=2), BARE)):
+        seen = model._scorer(model.hashing, frame)(model.network)
+        np.testing.assert_allclose(seen, scores(model, frame), atol=1e-6)
+        assert (seen == -1).any()
+
+
+# Hostile frames
+
+
+@pytest.mark.parametrize("nothing", ["", "?!", "鬱鬱鬱", None, np.nan, pd.NA])
+def test_nothing_known_has_a_defined_score(ranker, nothing):
+    frame = pd.DataFrame({"qid": ["1", "2"], "query": [nothing, "city"], "docno": "d", "text": ["city", nothing]})
+    assert scores(ranker, frame).tolist() == [0, -1]
+    assert scores(ranker, frame.assign(query=nothing)).tolist() == [0, -1]
+
+
+@pytest.mark.parametrize("name", FITTED)
+@settings(suppress_health_check=[HealthCheck.too_slow])
+@given(rows=st.lists(st.tuples(st.text(max_size=20) | st.none(), st.text(max_size=60) | st.none()), max_size=6))
+def test_hostile_frames_get_finite_scores(name, rows):
+    frame = pd.DataFrame(rows, columns=["query", "text"]).assign(qid=[str(i) for i in range(len(rows))], docno="d")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = scores(FITTED[name](), frame)
+    assert (np.abs(found) <= 1 + 1e-5).all()
+
+
+def test_a_million_characters(ranker):
+    texts = ["river city " * 100_000, "x" * 1_000_000, " ".join(map(str, range(150_000)))]
+    frame = pd.DataFrame({"qid": "1", "query": "city", "docno": ["a", "b", "c"], "text": texts})
+    assert (np.abs(scores(ranker, frame)) <= 1 + 1e-5).all()
+
+
+def test_queries_that_are_numbers(ranker):
+    frame = CANDIDATES.assign(query=25)
+    np.testing.assert_allclose(scores(ranker, frame), scores(ranker, frame.assign(query="25")), atol=1e-6)
+
+
+def test_unknown_docnos_are_refused(ranker, like, forward, vectors):
+    strange = BARE.assign(docno=["d99", *BARE["docno"][1:]])
+    with pytest.raises(ValueError, match="d99"):
+        like(ranker, documents=forward).transform(strange)
+    with pytest.raises(ValueError, match="d99"):
+        like(ranker, vectors=vectors).transform(strange)
+    with pytest.raises(ValueError, match="not in ForwardIndex"):
+        like(ranker, documents=forward).transform(BARE.assign(docno=[None, *BARE["docno"][1:]]))
+
+
+# Copies, workers, pictures
+
+
+def test_saving_and_loading_give_the_same_scores(ranker, like, tmp_path):
+    expected = ranker.transform(CANDIDATES)
+    pd.testing.assert_frame_equal(like(ranker).transform(CANDIDATES), expected)
+    pd.testing.assert_frame_equal(pt.Artifact.load(str(tmp_path / "saved.pn")).transform(CANDIDATES), expected)
+
+
+def test_pickles_do_not_hold_the_collection(ranker, like, vectors, tmp_path):
+    small = len(pickle.dumps(ranker))
+    many = [*CORPUS, {"docno": "many", "text": " ".join(map(str, range(10_000)))}]
+    forward = pn.ForwardIndex.build(tmp_path / "many", many, verbose=False)
+    for options in ({"documents": forward}, {"vectors": vectors}):
+        model = like(ranker, **options)
+        expected = model.transform(BARE)
+        pickled = pickle.dumps(model)
+        pd.testing.assert_frame_equal(pickle.loads(pickled).transform(BARE), expected)
+        assert len(pickled) < small + 3000
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_joblib(backend):
+    rankers = [make() for make in FITTED.values()]
+    found = Parallel(n_jobs=2, backend=backend)(delayed(scores)(ranker, CANDIDATES) for ranker in rankers)
+    for ranker, one in zip(rankers, found, strict=True):
+        np.testing.assert_allclose(one, scores(ranker, CANDIDATES), atol=1e-6)
+
+
+def test_in_pipelines_and_experiments(ranker, like, vectors):
+    pipeline = pt.Transformer.from_df(BARE.assign(score=0.0)) >> like(ranker, vectors=vectors)
+    table = pt.Experiment([pipeline, ranker.retriever(vectors)], TOPICS, QRELS, ["recip_rank"])
+    assert table["recip_rank"].between(0, 1).all()
+
+
+def test_representations_are_short(ranker, vectors):
+    faces = ranker, ranker.query_encoder(), ranker.doc_encoder(), ranker.text_scorer(), ranker.retriever(vectors)
+    assert max(len(repr(face)) for face in faces) < 60
+    assert repr(ranker).startswith(type(ranker).__name__)
+
+
+@pytest.mark.parametrize("name", UNFITTED)
+def test_unfitted_models_say_what_to_do(name, tmp_path):
+    model = UNFITTED[name]()
+    for use in (
+        lambda: model.transform(CANDIDATES),
+        lambda: model.transform(TOPICS),
+        lambda: model.transform(pd.DataFrame(CORPUS)),
+        lambda: model.index(tmp_path / "vectors", CORPUS, verbose=False),
+        lambda: model.save(tmp_path / "model.pn"),
+    ):
+        with pytest.raises(RuntimeError, match=r"call .*fit"):
+            use()
+    assert not [path for path in Path(tmp_path).iterdir() if not path.name.startswith(".")]
+
+
+FACES = {
+    "": lambda model: model,
+    "QueryEncoder": lambda model: model.query_encoder(),
+    "DocEncoder": lambda model: model.doc_encoder(),
+    "TextScorer": lambda model: model.text_scorer(),
+    "Retriever": lambda model: model.retriever("nowhere"),
+}
+for kind, makers in (("Fitted", FITTED), ("Unfitted", UNFITTED)):
+    for name, make in makers.items():
+        for face, turn in FACES.items():
+            test_class = pt.testing.transformer_test_class(lambda make=make, turn=turn: turn(make()))
+            globals()[f"Test{kind}{name.upper()}{face}"] = test_class
+del test_class  # pytest would run the last one twice
