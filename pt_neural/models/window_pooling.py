@@ -27,9 +27,9 @@ def window_rows(words: Tensor, offsets: Tensor, window: int, padding: int) -> Te
     """Rows of ``projections`` that each window sums, int64 of shape (words, window)."""
     device, half = words.device, window // 2
     lengths = offsets.diff()
-    shift = half * (2 * torch.arange(len(lengths), device=device) + 1)  # the padding before a text
+    shift = half * torch.arange(1, len(lengths) + 1, device=device)  # the padding up to a text; neighbours share it
     places = torch.arange(len(words), device=device) + torch.repeat_interleave(shift, lengths)
-    padded = torch.full((len(words) + 2 * half * len(lengths),), padding, dtype=torch.int64, device=device)
+    padded = torch.full((len(words) + half * (len(lengths) + 1),), padding, dtype=torch.int64, device=device)
     padded[places] = words
     steps = torch.arange(window, device=device)
     return padded[places[:, None] + steps - half] * window + steps

@@ -239,6 +239,8 @@ def test_unknown_terms_of_a_sequence_are_no_terms_of_the_vocabulary(ranker):
     np.testing.assert_allclose(known, ranker.encode_documents(["city"])[0], atol=1e-6)
     np.testing.assert_allclose(unknown, ranker.encode_documents(["city ☂ 鬱"])[0], atol=1e-6)
     assert not nothing.any()
+    other = Vocabulary(["river", "city"])
+    np.testing.assert_allclose(ranker.encode_sequences(PackedSequences.from_lists([[1]]), other)[0], known, atol=1e-6)
 
 
 def test_no_texts_give_no_vectors(ranker):
@@ -254,6 +256,19 @@ def test_the_dev_measure_sees_the_scores_that_users_get(name, like, forward):
         seen = model._scorer(model.hashing, frame)(model.network)
         np.testing.assert_allclose(seen, scores(model, frame), atol=1e-6)
         assert (seen == -1).any()
+
+
+@pytest.mark.parametrize("name", ["dssm", "clsm"])
+def test_training_again_forgets_what_was_kept_of_the_forward_index(name, like, forward):
+    again = like(FITTED[name](), documents=forward)
+    once = like(FITTED[name](), documents=forward)
+    scores(again, BARE)
+    other = BARE.assign(query="entirely different queries " + BARE["query"])
+    for model in (again, once):
+        model.fit(other, QRELS, other, QRELS)
+    histories = [model.history.drop(columns="seconds") for model in (again, once)]
+    pd.testing.assert_frame_equal(*histories)
+    np.testing.assert_array_equal(scores(again, BARE), scores(once, BARE))
 
 
 # Hostile frames
@@ -296,6 +311,13 @@ def test_unknown_docnos_are_refused(ranker, like, forward, vectors):
         like(ranker, vectors=vectors).transform(strange)
     with pytest.raises(ValueError, match="not in ForwardIndex"):
         like(ranker, documents=forward).transform(BARE.assign(docno=[None, *BARE["docno"][1:]]))
+
+
+@pytest.mark.parametrize("name", ["dssm", "clsm"])
+def test_dev_candidates_without_a_docno_are_refused(name, like, forward):
+    model = like(FITTED[name](), documents=forward)
+    with pytest.raises(ValueError, match="not in ForwardIndex"):
+        model.fit(BARE, QRELS, BARE.assign(docno=[None, *BARE["docno"][1:]]), QRELS)
 
 
 # Copies, workers, pictures
