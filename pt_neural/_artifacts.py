@@ -134,6 +134,8 @@ def read_metadata(directory: str | os.PathLike, *, type: str, format: str, versi
     found = (metadata.get("type"), metadata.get("format")) if isinstance(metadata, dict) else (None, None)
     if found != (type, format):
         raise ArtifactError(f"{directory / METADATA} describes {found[0]}.{found[1]}, not {type}.{format}")
+    if not isinstance(metadata.get("version", 1), int):
+        raise ArtifactError(f"{directory / METADATA} is damaged: its version is {metadata['version']!r}")
     if metadata.get("version", 1) > version:
         raise ArtifactError(
             f"{directory / METADATA} has version {metadata['version']}, newer than the {version} that this "

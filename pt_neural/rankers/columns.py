@@ -29,7 +29,5 @@ def accept_scoring(validator: Any, model: "TwoTower") -> None:
 
 def distinct_queries(frame: pd.DataFrame) -> tuple[np.ndarray, list[str]]:
     """The number of each row's query, from 0, and the distinct queries; a missing query is an empty one."""
-    missing = frame["query"].isna()
-    texts = ["" if lacking else str(text) for text, lacking in zip(frame["query"], missing, strict=True)]
-    rows, distinct = pd.factorize(np.array(texts, dtype=object))
-    return rows, list(distinct)
+    rows, distinct = pd.factorize(frame["query"], use_na_sentinel=False)
+    return rows, ["" if lacking else str(text) for text, lacking in zip(distinct, pd.isna(distinct), strict=True)]

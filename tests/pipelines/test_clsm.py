@@ -78,7 +78,9 @@ def test_the_folder_tells_what_made_the_results(every_row):
     assert "torch" in settings["packages"]
     histories = pd.read_csv(every_row / "histories.csv")
     assert histories.groupby("system").size().to_dict() == dict.fromkeys(
-        [row.name for key, row in clsm.LEARNED.items() if key in clsm.DEFAULT] + ["CLSM (J=50), window 1", "CLSM (J=50), window 5"], 2
+        [row.name for key, row in clsm.LEARNED.items() if key in clsm.DEFAULT]
+        + ["CLSM (J=50), window 1", "CLSM (J=50), window 5"],
+        2,
     )
     assert {"seed", "epoch", "loss", "seconds", "dev nDCG@10"} <= set(histories)
     for picture in ("figure3", "learning", "alpha"):
