@@ -115,19 +115,21 @@ class Trained(pt.Estimator):
         with torch.random.fork_rng(range(torch.cuda.device_count())):
             torch.manual_seed(training.seed)
             preparation, network, collate = self._begin(examples)
+        groups, report = examples.groups, examples.report
+        del examples  # its texts stand in the collate function by now, as term ids
         evaluate = None
         if topics_or_res_va is not None:
             evaluate = self._evaluation(preparation, network, topics_or_res_va, qrels_va)
-        batches = GroupBatches(examples.groups, training, collate)
-        loss = losses.make_loss(training, highest=float(examples.groups.labels.max()))
+        batches = GroupBatches(groups, training, collate)
+        loss = losses.make_loss(training, highest=float(groups.labels.max()))
         history: list[dict[str, Any]] = []
         try:
             train(network, batches, loss, training, evaluate=evaluate, history=history)
         except KeyboardInterrupt:
             if history:
-                self._finish(preparation, network, history, examples.report)
+                self._finish(preparation, network, history, report)
             raise
-        self._finish(preparation, network, history, examples.report)
+        self._finish(preparation, network, history, report)
         return self
 
     def _finish(self, preparation: Any, network: nn.Module, history: list[dict[str, Any]], report: Report) -> None:
