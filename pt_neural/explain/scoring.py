@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pt_neural.rankers.two_tower import LEAST_COSINE
+from pt_neural.rankers.two_tower import row_scores
 
 
 def vector_scores(queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
@@ -15,4 +15,5 @@ def vector_scores(queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
     Returns:
         float32 array of shape ``(n,)``.
     """
-    return np.where(documents.any(axis=1), (queries * documents).sum(axis=1), np.float32(LEAST_COSINE))
+    rows = np.arange(max(len(queries), len(documents)))
+    return row_scores(queries, rows % len(queries), documents, rows % len(documents))
