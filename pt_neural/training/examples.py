@@ -1,7 +1,10 @@
 """From candidates and judgements to training groups with their texts."""
 
-from collections.abc import Sequence
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
@@ -65,6 +68,23 @@ def make_examples(
     groups, report = make_groups(pairs, training)
     queries = [text if isinstance(text, str) else "" for text in first["query"]]
     return Examples(groups, queries, texts, report)
+
+
+def digest(settings: Any, frames: Iterable[pd.DataFrame | None], *, fields: Sequence[str]) -> str:
+    """Changes with all that a training run is made from.
+
+    Args:
+        settings: Those of the model, as JSON can hold them.
+        frames: Candidates and judgements; None for those that there are not.
+        fields: Text columns of the candidates.
+    """
+    total = hashlib.sha256(json.dumps([settings, list(fields)], sort_keys=True).encode())
+    for number, frame in enumerate(frames):
+        for column in ("qid", "query", "docno", "label", *fields):
+            if frame is not None and column in frame:
+                total.update(f"{number} {column}".encode())
+                total.update(pd.util.hash_pandas_object(frame[column], index=False).to_numpy().tobytes())
+    return total.hexdigest()
 
 
 def require_columns(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:

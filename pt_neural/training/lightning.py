@@ -115,7 +115,7 @@ def trainer_for(training: Training, checkpoints: KeepCheckpoints, *, dev: bool =
     if training.verbose:
         callbacks.append(EpochBars())
     trainer = Trainer(
-        accelerator=training.device,
+        accelerator=_accelerator(training.device),
         devices=training.devices,
         strategy=training.strategy,
         precision=training.precision,
@@ -131,6 +131,16 @@ def trainer_for(training: Training, checkpoints: KeepCheckpoints, *, dev: bool =
     )
     trainer._signal_connector._get_current_signal_handlers = changed_signal_handlers
     return trainer
+
+
+def _accelerator(device: str) -> str:
+    """``"auto"`` is a CUDA GPU or the processor, as for scoring; Lightning would take Apple's GPU too.
+
+    That one has no embedding bags with gradients before torch 2.10.
+    """
+    if device != "auto":
+        return device
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def changed_signal_handlers() -> dict[int, Any]:

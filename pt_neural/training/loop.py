@@ -33,6 +33,7 @@ def train(
     *,
     evaluate: Callable[[], float] | None = None,
     history: list[dict[str, Any]],
+    origin: Callable[[], str] = str,
 ) -> None:
     """Train a network; it ends with the weights of the epoch with the best dev measure, or of the last epoch.
 
@@ -44,6 +45,8 @@ def train(
         evaluate: The dev measure of the network as it is when called.
         history: Receives one record an epoch, ``epoch`` (from 1), ``loss``, ``seconds`` and the dev measure; also
             when the training is interrupted.
+        origin: Gives what tells apart runs on other texts, candidates or judgements; asked for with a
+            ``checkpoint_dir`` only, where a run goes on from checkpoints of its own origin.
 
     Raises:
         FloatingPointError: If the loss is NaN or infinite.
@@ -55,7 +58,7 @@ def train(
         if training.checkpoint_dir is None:
             directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pt_neural-")))
         else:
-            directory = _checkpoint_directory(training, batches, network, dev=evaluate is not None)
+            directory = _checkpoint_directory(training, batches, network, [evaluate is not None, origin()])
         checkpoints = KeepCheckpoints(directory, resumable=training.checkpoint_dir is not None)
         loader = DataLoader(batches, batch_size=None, sampler=EpochSampler(batches))
         try:
@@ -70,17 +73,17 @@ def train(
         trainer.strategy.barrier()  # the first process takes a temporary directory away when all have read
 
 
-def _checkpoint_directory(training: Training, batches: GroupBatches, network: nn.Module, *, dev: bool) -> Path:
+def _checkpoint_directory(training: Training, batches: GroupBatches, network: nn.Module, origin: list) -> Path:
     """The directory of the checkpoints, after making sure that it is of this run."""
     directory = Path(training.checkpoint_dir)
     if directory.exists() and not directory.is_dir():
         raise ValueError(f"checkpoint_dir {directory} is a file; name a directory")
     directory.mkdir(parents=True, exist_ok=True)
-    fingerprint = {"run": _fingerprint(training, batches, network, dev=dev)}
+    fingerprint = {"run": _fingerprint(training, batches, network, origin)}
     if (directory / "run.json").exists():
         if read_json(directory / "run.json") != fingerprint:
             raise ValueError(
-                f"{directory} holds checkpoints of another run (other data, settings or shapes); give another "
+                f"{directory} holds checkpoints of another run (other data or settings); give another "
                 "checkpoint_dir, or delete it"
             )
     elif any(directory.iterdir()):
@@ -90,10 +93,10 @@ def _checkpoint_directory(training: Training, batches: GroupBatches, network: nn
     return directory
 
 
-def _fingerprint(training: Training, batches: GroupBatches, network: nn.Module, *, dev: bool) -> str:
+def _fingerprint(training: Training, batches: GroupBatches, network: nn.Module, origin: list) -> str:
     settings = {name: value for name, value in training.to_json().items() if name not in _FREE_SETTINGS}
     shapes = {name: list(weight.shape) for name, weight in network.state_dict().items()}
-    digest = hashlib.sha256(json.dumps([settings, shapes, dev], sort_keys=True).encode())
+    digest = hashlib.sha256(json.dumps([settings, shapes, origin], sort_keys=True).encode())
     for array in (batches.groups.queries, batches.groups.positives, batches.groups.relevant):
         digest.update(array.tobytes())
     return digest.hexdigest()

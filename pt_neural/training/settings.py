@@ -59,7 +59,8 @@ class Training:
         max_time: Stop after such a time, as ``"DD:HH:MM:SS"``.
         gradient_clip: Largest norm of the gradient; None for no limit.
         seed: Of the first weights, the order of the groups, and the negatives.
-        device: ``"auto"``, ``"cpu"``, ``"cuda"``, ``"mps"``: what Lightning calls accelerator.
+        device: ``"auto"`` (CUDA GPUs if there are any, else the CPU), ``"cpu"``, ``"cuda"``, ``"mps"``: what
+            Lightning calls accelerator.
         devices: Number of devices or list of their indices, as Lightning has it.
         strategy: How several devices share the work, as Lightning has it: ``"ddp"`` in scripts, ``"ddp_notebook"`` in
             notebooks. Each device takes batches of ``batch_size``.

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from pt_neural.training import loop
 from pt_neural.training.sampling import GroupBatches
 
 OPTIMISERS = ["adam", "adamw", "adagrad", "sgd"]
@@ -452,6 +453,17 @@ def test_a_failure_ends_the_line(fit_table, capfd):
 def test_unknown_strategies_and_devices_are_refused_by_lightning(fit_table):
     with pytest.raises(ValueError, match="teamwork"):
         fit_table(strategy="teamwork")
+
+
+def test_no_gpu_but_cuda_is_taken_unasked(fit_table, monkeypatch):
+    """Apple's lacks what DSSM and CLSM are made of before torch 2.10."""
+    taken = []
+    trainer_for = loop.trainer_for
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setattr("lightning.fabric.accelerators.MPSAccelerator.is_available", lambda: True)
+    monkeypatch.setattr(loop, "trainer_for", lambda *args, **kw: taken.append(trainer_for(*args, **kw)) or taken[-1])
+    fit_table(device="auto", epochs=1)
+    assert type(taken[0].accelerator).__name__ == "CPUAccelerator"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="forks after torch has been imported")
