@@ -1,6 +1,7 @@
 """The Convolutional Latent Semantic Model (Shen, He, Gao, Deng and Mesnil, 2014), also known as CDSSM."""
 
-from typing import Any, ClassVar, Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import torch
 from scipy.sparse import csr_array
@@ -10,7 +11,11 @@ from pt_neural.models.hashing_layer import HashingLayer
 from pt_neural.models.window_pooling import max_over_windows
 from pt_neural.rankers.hashed import HashedCorpus, HashedTexts
 from pt_neural.rankers.hashed_two_tower import HashedTwoTower
-from pt_neural.text import PackedSequences
+from pt_neural.text import TEXT_FIELDS, ForwardIndex, PackedSequences
+from pt_neural.training import Training
+
+if TYPE_CHECKING:
+    from pyterrier_dr import FlexIndex
 
 
 class CLSM(HashedTwoTower):
@@ -23,7 +28,9 @@ class CLSM(HashedTwoTower):
     vector: such a query scores 0, such a document -1.
 
     The paper trains with J = 4 or 50 random documents, ``pn.Training(negatives="random", num_negatives=50)``. The
-    default is the relevant documents of the other groups of the batch, which are encoded anyway, and Adam.
+    default is the relevant documents of the other groups of the batch, which are encoded anyway, and Adam. The paper
+    tunes gamma on held-out queries and draws first weights at random; here gamma is 10, both networks start alike, and
+    a window starts as its centre word, both of which are slow to learn from few queries.
 
     Args:
         window: Words a window: an odd number; the paper has 1, 3 and 5.
@@ -67,9 +74,27 @@ class CLSM(HashedTwoTower):
         dim: int = 128,
         padding: Literal["word", "zero"] = "word",
         max_terms: int | None = 499,
-        **options: Any,
+        shared: bool = False,
+        ngram_sizes: Sequence[int] = (3,),
+        training: Training | None = None,
+        fields: str | Sequence[str] = TEXT_FIELDS,
+        documents: ForwardIndex | None = None,
+        vectors: "FlexIndex | None" = None,
+        device: str = "auto",
+        batch_size: int = 8192,
+        verbose: bool = False,
     ):
-        super().__init__(**options)
+        super().__init__(
+            shared=shared,
+            ngram_sizes=ngram_sizes,
+            training=training,
+            fields=fields,
+            documents=documents,
+            vectors=vectors,
+            device=device,
+            batch_size=batch_size,
+            verbose=verbose,
+        )
         if window < 1 or window % 2 == 0:
             raise ValueError(f"window must be an odd number of words, not {window}")
         if min(filters, dim, 1 if max_terms is None else max_terms) < 1:
@@ -102,6 +127,9 @@ class CLSM(HashedTwoTower):
 
     def __repr__(self) -> str:
         return f"CLSM(window={self.window})"
+
+
+CDSSM = CLSM  # as later papers call it
 
 
 class ConvolutionalTower(nn.Module):

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -11,6 +11,11 @@ from torch import Tensor, nn
 from pt_neural.models.hashing_layer import HashingLayer
 from pt_neural.rankers.hashed import HashedTexts
 from pt_neural.rankers.hashed_two_tower import HashedTwoTower
+from pt_neural.text import TEXT_FIELDS, ForwardIndex
+from pt_neural.training import Training
+
+if TYPE_CHECKING:
+    from pyterrier_dr import FlexIndex
 
 
 class DSSM(HashedTwoTower):
@@ -21,7 +26,8 @@ class DSSM(HashedTwoTower):
     letter trigram that was seen in training has no vector: such a query scores 0, such a document -1.
 
     The paper trains with J = 4 or 50 random documents, ``pn.Training(negatives="random", num_negatives=50)``. The
-    default is the relevant documents of the other groups of the batch, which are encoded anyway, and Adam.
+    default is the relevant documents of the other groups of the batch, which are encoded anyway, and Adam. The paper
+    tunes gamma on held-out queries; here it is 10, and both networks start with the same random weights.
 
     Args:
         layers: Units of each layer; the last is the length of the vectors.
@@ -50,8 +56,31 @@ class DSSM(HashedTwoTower):
     artifact_format = "dssm"
     own_training: ClassVar[dict[str, Any]] = {"loss": "softmax", "gamma": 10.0, "negatives": "in-batch"}
 
-    def __init__(self, layers: Sequence[int] = (300, 300, 128), **options: Any):
-        super().__init__(**options)
+    def __init__(
+        self,
+        layers: Sequence[int] = (300, 300, 128),
+        *,
+        shared: bool = False,
+        ngram_sizes: Sequence[int] = (3,),
+        training: Training | None = None,
+        fields: str | Sequence[str] = TEXT_FIELDS,
+        documents: ForwardIndex | None = None,
+        vectors: "FlexIndex | None" = None,
+        device: str = "auto",
+        batch_size: int = 8192,
+        verbose: bool = False,
+    ):
+        super().__init__(
+            shared=shared,
+            ngram_sizes=ngram_sizes,
+            training=training,
+            fields=fields,
+            documents=documents,
+            vectors=vectors,
+            device=device,
+            batch_size=batch_size,
+            verbose=verbose,
+        )
         self.layers = tuple(layers)
         if not self.layers or min(self.layers) < 1:
             raise ValueError(f"layers must be numbers of units, not {layers!r}")

@@ -122,8 +122,9 @@ class LSA(TwoTower):
 
         Raises:
             TypeError: If the corpus is none of these.
-            ValueError: If the documents have too few terms, or fewer independent ones than ``dim``.
+            ValueError: If there are too few terms, or fewer independent ones than ``dim``; or if ``vectors`` are set.
         """
+        self._require_no_vectors()
         limits = {"min_count": self.min_count, "max_terms": self.max_terms}
         vocabulary, counts = count_corpus(corpus, **limits, fields=self.fields, desc=f"{self!r} terms", verbose=verbose)
         if len(vocabulary) < 2:
@@ -156,10 +157,11 @@ class LSA(TwoTower):
     def encode_sequences(self, sequences: PackedSequences, vocabulary: Vocabulary) -> np.ndarray:
         """Unit vectors of documents given as term ids over another vocabulary."""
         self._require_fitted()
-        if self._mapping is None or self._mapping[0] is not vocabulary:
+        mapping = self._mapping  # another thread may set another
+        if mapping is None or mapping[0] is not vocabulary:
             ids = vocabulary.mapping_to(self.vocabulary)
-            self._mapping = (vocabulary, np.append(ids, np.int32(-1)))  # -1 stays -1
-        return self._project(PackedSequences(self._mapping[1][sequences.terms], sequences.offsets))
+            mapping = self._mapping = (vocabulary, np.append(ids, np.int32(-1)))  # -1 stays -1
+        return self._project(PackedSequences(mapping[1][sequences.terms], sequences.offsets))
 
     def _project(self, sequences: PackedSequences) -> np.ndarray:
         counts = bag_of_words(sequences, len(self.vocabulary))
@@ -235,9 +237,8 @@ class LSA(TwoTower):
         try:
             model = cls(**config)._set(vocabulary, weights["term_vectors"], weights["singular_values"])
         except (TypeError, ValueError, KeyError) as error:
-            raise ArtifactError(
-                f"{path / 'weights.safetensors'}, config.json and vocabulary do not fit: {error}"
-            ) from None
+            files = f"{path / 'weights.safetensors'}, config.json and vocabulary"
+            raise ArtifactError(f"{files} do not fit: {error}") from None
         return cls(**{**config, **options})._set(vocabulary, model.term_vectors, model.singular_values)
 
     def __repr__(self) -> str:

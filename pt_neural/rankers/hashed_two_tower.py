@@ -18,7 +18,6 @@ from pt_neural.rankers.towers import TowerCollate, Towers
 from pt_neural.rankers.trained import Scorer, Trained
 from pt_neural.rankers.two_tower import TwoTower, row_scores
 from pt_neural.text import (
-    TEXT_FIELDS,
     ForwardIndex,
     PackedSequences,
     Vocabulary,
@@ -52,15 +51,15 @@ class HashedTwoTower(TwoTower, Trained):
     def __init__(
         self,
         *,
-        shared: bool = False,
-        ngram_sizes: Sequence[int] = (3,),
-        training: Training | None = None,
-        fields: str | Sequence[str] = TEXT_FIELDS,
-        documents: ForwardIndex | None = None,
-        vectors: "FlexIndex | None" = None,
-        device: str = "auto",
-        batch_size: int = 8192,
-        verbose: bool = False,
+        shared: bool,
+        ngram_sizes: Sequence[int],
+        training: Training | None,
+        fields: str | Sequence[str],
+        documents: ForwardIndex | None,
+        vectors: "FlexIndex | None",
+        device: str,
+        batch_size: int,
+        verbose: bool,
     ):
         Trained.__init__(self, training=training, device=device)
         TwoTower.__init__(
@@ -90,9 +89,10 @@ class HashedTwoTower(TwoTower, Trained):
         return self.corpus(sequences, word_bags(terms, hashing))
 
     def _sequences(self, sequences: PackedSequences, vocabulary: Vocabulary, hashing: WordHashing) -> HashedCorpus:
-        if self._stored is None or self._stored[0] is not vocabulary or self._stored[1] is not hashing:
-            self._stored = vocabulary, hashing, word_bags(vocabulary.terms, hashing)
-        return self.corpus(sequences, self._stored[2])
+        stored = self._stored  # another thread may set another
+        if stored is None or stored[0] is not vocabulary or stored[1] is not hashing:
+            stored = self._stored = vocabulary, hashing, word_bags(vocabulary.terms, hashing)
+        return self.corpus(sequences, stored[2])
 
     def _towers(self, hashing: WordHashing) -> Towers:
         query = self.tower(len(hashing))
@@ -100,6 +100,7 @@ class HashedTwoTower(TwoTower, Trained):
         return Towers(query, None if self.shared else deepcopy(query))
 
     def _begin(self, examples: Examples) -> tuple[WordHashing, nn.Module, Collate]:
+        self._require_no_vectors()
         query_sequences, query_terms = pack_texts(examples.query_texts)
         if examples.document_texts is None:
             sequences, terms = self.documents.all(), self.documents.vocabulary.terms
@@ -135,7 +136,8 @@ class HashedTwoTower(TwoTower, Trained):
         return scores
 
     def _install(self, preparation: WordHashing, network: Towers) -> None:
-        self.hashing, self.network, self._stored = preparation, network, None
+        super()._install(preparation, network)
+        self.hashing, self._stored = preparation, None
 
     def _encode(self, network: Towers, side: str, corpus: HashedCorpus) -> np.ndarray:
         """Unit vectors of all texts of a corpus, float32 of shape ``(len(corpus), dimensions)``."""

@@ -3,6 +3,8 @@
 import os
 from abc import abstractmethod
 from collections.abc import Callable
+from copy import deepcopy
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -24,7 +26,7 @@ from pt_neural._artifacts import (
 )
 from pt_neural._evaluation import RunEvaluator
 from pt_neural.training import Training, losses
-from pt_neural.training.examples import Examples, make_examples, require_columns, with_numeric_labels
+from pt_neural.training.examples import Examples, digest, make_examples, require_columns, with_numeric_labels
 from pt_neural.training.groups import Report
 from pt_neural.training.sampling import Collate, GroupBatches
 
@@ -56,6 +58,7 @@ class Trained(pt.Estimator):
         self.network: nn.Module | None = None
         self.report: Report | None = None
         self._history: list[dict[str, Any]] = []
+        self._trained_settings: dict[str, Any] = {}
 
     @abstractmethod
     def settings(self) -> dict[str, Any]:
@@ -77,9 +80,9 @@ class Trained(pt.Estimator):
     def _load_preparation(self, directory: Path) -> tuple[Any, nn.Module]:
         """Read what turns texts into tensors, and make a network for it."""
 
-    @abstractmethod
     def _install(self, preparation: Any, network: nn.Module) -> None:
-        """Make a trained network the model's own."""
+        """Make a trained network, and what turns texts into tensors, the model's own."""
+        self.network, self._trained_settings = network, self.settings()
 
     def fit(
         self,
@@ -102,13 +105,16 @@ class Trained(pt.Estimator):
             The model. ``history`` and ``report`` tell what happened.
 
         Raises:
-            ValueError: If there is nothing to train on; the message says why.
+            ValueError: If there is nothing to train on, or if ``vectors`` are set, which would not change; the
+                message says why.
             FloatingPointError: If the loss is no longer a number; the model stays as it was.
             KeyboardInterrupt: If the user interrupts; the model then has the best weights so far.
         """
         from pt_neural.training.loop import train  # imports Lightning, which takes seconds
 
         training = self.training.completed(self.own_training)
+        frames = topics_or_res_tr, qrels_tr, topics_or_res_va, qrels_va
+        origin = partial(digest, [self.artifact_format, self.settings()], frames, fields=self.fields)
         examples = make_examples(topics_or_res_tr, qrels_tr, training, fields=self.fields, documents=self.documents)
         if training.verbose:
             print(f"{self!r}: {examples.report}", flush=True)
@@ -124,7 +130,7 @@ class Trained(pt.Estimator):
         loss = losses.make_loss(training, highest=float(groups.labels.max()))
         history: list[dict[str, Any]] = []
         try:
-            train(network, batches, loss, training, evaluate=evaluate, history=history)
+            train(network, batches, loss, training, evaluate=evaluate, history=history, origin=origin)
         except KeyboardInterrupt:
             if history:
                 self._finish(preparation, network, history, report)
@@ -169,6 +175,9 @@ class Trained(pt.Estimator):
                 f"{self!r} is not trained yet: call (candidates >> model).fit(topics, qrels), or load one with "
                 f"pn.{name}.load(path)"
             )
+        changed = [name for name, value in self.settings().items() if value != self._trained_settings[name]]
+        if changed:
+            raise RuntimeError(f"{', '.join(changed)} of {self!r} changed after training: fit it again, or change back")
         return self.network.to(self._torch_device())
 
     def _torch_device(self) -> torch.device:
@@ -177,9 +186,9 @@ class Trained(pt.Estimator):
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
     def __getstate__(self) -> dict[str, Any]:
-        if self.network is not None:
-            self.network.to("cpu")
-        return self.__dict__
+        if self.network is None or next(self.network.parameters()).is_cpu:
+            return self.__dict__
+        return {**self.__dict__, "network": deepcopy(self.network).cpu()}  # another thread may score with its own
 
     def save(self, path: str | os.PathLike, *, overwrite: bool = False) -> None:
         """Write the trained model to a directory, atomically.

@@ -62,12 +62,37 @@ class TwoTower(pt.Transformer):
     ):
         if documents is not None and vectors is not None:
             raise ValueError("give documents or vectors, not both: each tells where document vectors come from")
-        self.fields = (fields,) if isinstance(fields, str) else tuple(fields)
+        self.fields = fields
         self.documents = documents
         self.vectors = vectors
         self.batch_size = batch_size
         self.verbose = verbose
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Text columns; one may be set by its name alone."""
+        return self._fields
+
+    @fields.setter
+    def fields(self, fields: str | Sequence[str]) -> None:
+        self._fields = (fields,) if isinstance(fields, str) else tuple(fields)
+
+    @property
+    def vectors(self) -> "FlexIndex | None":
+        """Kept vectors to re-rank with; ``model.vectors = model.index(..)`` sets them after training."""
+        return self._vectors
+
+    @vectors.setter
+    def vectors(self, vectors: "FlexIndex | None") -> None:
+        self._vectors = vectors
         self._table = None if vectors is None else VectorTable(vectors)
+
+    def _require_no_vectors(self) -> None:
+        if self.vectors is not None:
+            raise ValueError(
+                f"{self!r} has vectors=, which a new training would not change: train without them, then set "
+                "model.vectors = model.index(path, corpus)"
+            )
 
     @abstractmethod
     def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
@@ -200,8 +225,9 @@ def row_scores(
     """What :func:`row_products` gives, but -1 for documents whose vector is zero."""
     scores = row_products(queries, query_rows, documents, document_rows)
     unanswered = np.flatnonzero(scores == 0)
-    empty = ~documents[document_rows[unanswered]].any(axis=1)
-    scores[unanswered[empty]] = LEAST_COSINE
+    rows, places = np.unique(document_rows[unanswered], return_inverse=True)
+    empty = ~documents[rows].any(axis=1)
+    scores[unanswered[empty[places]]] = LEAST_COSINE
     return scores
 
 

@@ -1,5 +1,6 @@
 """What every two-tower ranker promises, whatever its model."""
 
+import inspect
 import pickle
 import warnings
 from functools import cache
@@ -172,6 +173,24 @@ def test_text_forward_index_and_kept_vectors_score_alike(ranker, like, forward, 
     by_text = scores(ranker, CANDIDATES)
     np.testing.assert_allclose(scores(like(ranker, documents=forward), BARE), by_text, atol=1e-5)
     np.testing.assert_allclose(scores(like(ranker, vectors=vectors), BARE), by_text, atol=1e-5)
+
+
+def test_what_is_set_later_counts(ranker, like, forward, vectors):
+    """pt.GridSearch sets attributes; and vectors are made by the model that will use them."""
+    by_text, model = scores(ranker, CANDIDATES), like(ranker)
+    model.vectors = vectors
+    np.testing.assert_allclose(scores(model, BARE), by_text, atol=1e-5)
+    model.vectors, model.documents = None, forward
+    np.testing.assert_allclose(scores(model, BARE), by_text, atol=1e-5)
+    model.documents, model.fields = None, "title"
+    np.testing.assert_array_equal(scores(model, CANDIDATES), scores(like(ranker, fields="title"), CANDIDATES))
+
+
+@pytest.mark.parametrize("name", UNFITTED)
+def test_kept_vectors_are_not_those_of_a_new_training(name):
+    model = UNFITTED[name](vectors="kept")
+    with pytest.raises(ValueError, match=r"train without them, then set model\.vectors"):
+        model.fit_corpus(CORPUS, verbose=False) if name == "lsa" else model.fit(CANDIDATES, QRELS)
 
 
 def test_pyterrier_drs_scorer_orders_alike(ranker, vectors):
@@ -353,6 +372,13 @@ def test_in_pipelines_and_experiments(ranker, like, vectors):
     pipeline = pt.Transformer.from_df(BARE.assign(score=0.0)) >> like(ranker, vectors=vectors)
     table = pt.Experiment([pipeline, ranker.retriever(vectors)], TOPICS, QRELS, ["recip_rank"])
     assert table["recip_rank"].between(0, 1).all()
+
+
+def test_settings_can_be_inspected_and_changed(ranker):
+    arguments = inspect.signature(type(ranker)).parameters
+    assert [attribute.name for attribute in pt.inspect.transformer_attributes(ranker)] == list(arguments)
+    changed = pt.inspect.transformer_apply_attributes(ranker, fields="title", batch_size=3)
+    assert (changed.fields, changed.batch_size) == (("title",), 3)
 
 
 def test_representations_are_short(ranker, vectors):

@@ -327,6 +327,49 @@ class TestTrouble:
         with pytest.raises(ValueError, match="checkpoints of another run"):
             model(checkpoint_dir=tmp_path, epochs=1).fit(TRAIN, TRAIN_QRELS.head(40))
 
+    @pytest.mark.parametrize(
+        "changed",
+        [
+            (TRAIN.assign(text=TRAIN["text"].iloc[::-1].to_numpy()), TRAIN_QRELS, DEV, DEV_QRELS),
+            (TRAIN, TRAIN_QRELS.assign(label=2), DEV, DEV_QRELS),
+            (TRAIN.head(-1), TRAIN_QRELS, DEV, DEV_QRELS),
+            (TRAIN, TRAIN_QRELS, DEV.head(-1), DEV_QRELS),
+            (TRAIN, TRAIN_QRELS, DEV, DEV_QRELS.head(-1)),
+        ],
+        ids=["texts", "grades", "candidates", "dev candidates", "dev judgements"],
+    )
+    def test_checkpoints_of_other_data_are_refused(self, tmp_path, changed):
+        model(checkpoint_dir=tmp_path, epochs=1).fit(TRAIN, TRAIN_QRELS, DEV, DEV_QRELS)
+        with pytest.raises(ValueError, match="checkpoints of another run"):
+            model(checkpoint_dir=tmp_path, epochs=1).fit(*changed)
+
+    def test_checkpoints_of_another_model_of_the_same_shape_are_refused(self, tmp_path):
+        training = model(checkpoint_dir=tmp_path, epochs=1).training
+        pn.CLSM(filters=4, dim=3, training=training).fit(TRAIN, TRAIN_QRELS)
+        with pytest.raises(ValueError, match="checkpoints of another run"):
+            pn.CLSM(filters=4, dim=3, max_terms=2, training=training).fit(TRAIN, TRAIN_QRELS)
+
+
+class TestChangedSettings:
+    """pt.GridSearch sets attributes, which do not change a trained network."""
+
+    @pytest.mark.parametrize(("name", "value"), [("layers", (16, 9)), ("shared", True), ("ngram_sizes", (2,))])
+    def test_a_trained_model_is_not_another_one(self, fitted, tmp_path, name, value):
+        ranker = pickle.loads(pickle.dumps(fitted))
+        setattr(ranker, name, value)
+        for use in (ranker.transform, lambda frame: ranker.save(tmp_path / "model")):
+            with pytest.raises(RuntimeError, match=f"{name} of .* changed after training: fit it again"):
+                use(DEV)
+        assert not list(tmp_path.iterdir())
+        setattr(ranker, name, getattr(fitted, name))
+        assert_same(ranker, fitted)
+
+    def test_fitting_again_makes_it_one(self, fitted):
+        ranker = pickle.loads(pickle.dumps(fitted))
+        ranker.layers = [8, 4]
+        ranker.fit(TRAIN, TRAIN_QRELS)
+        assert ranker.encode_queries(["kiwi"]).shape == (1, 4)
+
 
 class TestWords:
     def test_silence(self, capfd):
