@@ -1,6 +1,8 @@
 import subprocess
 import sys
 
+import pytest
+
 HEAVY = ["torch", "jnius", "pyserini", "gensim", "sklearn", "matplotlib", "pyterrier_dr", "transformers"]
 
 
@@ -11,6 +13,18 @@ def fresh(code: str) -> str:
 
 def test_import_loads_nothing_heavy():
     assert fresh(f"import sys, pt_neural; print([m for m in {HEAVY} if m in sys.modules])") == "[]"
+
+
+@pytest.mark.parametrize(
+    ("names", "spared"),
+    [
+        (["Training", "Mixture", "DESM", "LSA", "ForwardIndex"], [*HEAVY, "lightning"]),
+        (["DSSM", "CLSM"], ["lightning", "sklearn", "matplotlib", "pyterrier_dr", "jnius"]),
+    ],
+)
+def test_names_load_only_what_they_need(names, spared):
+    code = f"import sys, pt_neural as pn; [getattr(pn, n) for n in {names}]; "
+    assert fresh(code + f"print([m for m in {spared} if m in sys.modules])") == "[]"
 
 
 def test_import_is_quick_beyond_pyterrier():

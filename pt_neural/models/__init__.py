@@ -1,10 +1,17 @@
 """One file a model family: the formula or the network, and its transformer."""
 
-from pt_neural.models.clsm import CLSM
-from pt_neural.models.desm import DESM
-from pt_neural.models.dssm import DSSM
-from pt_neural.models.lsa import LSA
+from importlib import import_module
+from typing import Any
 
-CDSSM = CLSM
+# Loaded on first use: importing DSSM and CLSM imports torch, which DESM and LSA do without.
+_FILES = {"CDSSM": "clsm", "CLSM": "clsm", "DESM": "desm", "DSSM": "dssm", "LSA": "lsa"}
 
-__all__ = ["CDSSM", "CLSM", "DESM", "DSSM", "LSA"]
+__all__ = sorted(_FILES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _FILES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_FILES[name]}"), name)
+    globals()[name] = value
+    return value
