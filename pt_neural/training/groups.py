@@ -50,16 +50,21 @@ class Report:
         queries: Queries with at least one group.
         groups: Groups: pairs of a query and a relevant document.
         documents: Documents that negatives may be drawn from.
+        negatives: Where they come from, as :class:`~pt_neural.Training` names it.
         dropped: Number of queries, or of judged documents, by the reason why they were left out.
     """
 
     queries: int
     groups: int
     documents: int
+    negatives: str
     dropped: dict[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        text = f"training on {self.groups:,} groups of {self.queries:,} queries, {self.documents:,} documents"
+        text = (
+            f"training on {self.groups:,} groups of {self.queries:,} queries with {self.negatives} negatives, "
+            f"{self.documents:,} documents"
+        )
         reasons = [f"{count:,} {reason}" for reason, count in self.dropped.items() if count]
         return text + (f"; left out: {', '.join(reasons)}" if reasons else "")
 
@@ -146,7 +151,7 @@ def _account(pairs: Pairs, relevant: np.ndarray, queries: np.ndarray, usable: np
         f"queries without {training.negatives} negatives": with_positive - used,
         "relevant documents that are not among the candidates": pairs.unknown_positives,
     }
-    return Report(used, int(usable.sum()), pairs.num_documents, dropped)
+    return Report(used, int(usable.sum()), pairs.num_documents, training.negatives, dropped)
 
 
 class _Pools:

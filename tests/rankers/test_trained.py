@@ -383,7 +383,8 @@ class TestWords:
         ranker = model(verbose=True, epochs=2).fit(pd.concat([TRAIN, unjudged]), TRAIN_QRELS, DEV, DEV_QRELS)
         out, err = capfd.readouterr()
         assert out == (
-            "DSSM(16-8): training on 64 groups of 16 queries, 16 documents; left out: 1 queries without judgements\n"
+            "DSSM(16-8): training on 64 groups of 16 queries with retrieved negatives, 16 documents; left out: 1 "
+            "queries without judgements\n"
         )
         assert str(ranker.report) in out
         lines = [line.split("\r")[-1] for line in err.strip().split("\n")]

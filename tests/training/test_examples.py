@@ -178,9 +178,9 @@ def test_the_report_counts_what_is_used_and_dropped():
         "relevant documents that are not among the candidates": 2,
     }
     assert str(report) == (
-        "training on 3 groups of 2 queries, 5 documents; left out: 1 queries without judgements, 1 queries without a "
-        "relevant document among the candidates, 1 queries without retrieved negatives, 2 relevant documents that are "
-        "not among the candidates"
+        "training on 3 groups of 2 queries with retrieved negatives, 5 documents; left out: 1 queries without "
+        "judgements, 1 queries without a relevant document among the candidates, 1 queries without retrieved "
+        "negatives, 2 relevant documents that are not among the candidates"
     )
 
 
