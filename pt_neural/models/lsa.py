@@ -142,7 +142,7 @@ class LSA(TwoTower):
                 raise ValueError(f"an array is {array.dtype} of shape {array.shape}, not float32 of shape {shape}")
         self._idf = inverse_document_frequency(vocabulary)
         self.vocabulary, self.term_vectors, self.singular_values = vocabulary, term_vectors, singular_values
-        self._mapping = None
+        self._fitted_with, self._mapping = {name: getattr(self, name) for name in FITTED_WITH}, None
         return self
 
     def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
@@ -171,6 +171,8 @@ class LSA(TwoTower):
     def _require_fitted(self) -> None:
         if self.vocabulary is None:
             raise RuntimeError(f"{self!r} knows no documents yet; call lsa.fit_corpus(docs.get_corpus_iter()) first")
+        if changed := [name for name in FITTED_WITH if getattr(self, name) != self._fitted_with[name]]:
+            raise RuntimeError(f"{', '.join(changed)} of {self!r} changed after fit_corpus: fit again, or change back")
 
     def neighbours(self, word: str, k: int = 10) -> pd.DataFrame:
         """The terms that occur in the most similar documents: largest cosines of the rows of U_k Σ_k.

@@ -214,6 +214,20 @@ def test_clear_errors(corpus):
     fitted(corpus, dim=6)
 
 
+@pytest.mark.parametrize(("name", "value"), [("dim", 2), ("sublinear_tf", False), ("max_terms", 5)])
+def test_a_fitted_model_is_not_another_one(lsa, corpus, candidates, tmp_path, name, value):
+    before, expected = getattr(lsa, name), lsa.transform(candidates)
+    setattr(lsa, name, value)
+    for use in (lambda: lsa.transform(candidates), lambda: lsa.save(tmp_path / "lsa.pn")):
+        with pytest.raises(RuntimeError, match=f"{name} of .* changed after fit_corpus: fit again"):
+            use()
+    assert list(tmp_path.iterdir()) == []
+    setattr(lsa, name, before)
+    pd.testing.assert_frame_equal(lsa.transform(candidates), expected)
+    setattr(lsa, name, value)
+    assert lsa.fit_corpus(corpus, verbose=False).transform(candidates)["score"].notna().all()
+
+
 def test_documents_without_terms_are_no_trouble_in_fitting():
     lsa = fitted([*ENGINES, {"docno": "empty", "text": ""}, {"docno": "none", "text": None}], dim=2)
     assert lsa.vocabulary.num_documents == 7
