@@ -1,4 +1,5 @@
 import os
+import signal
 from pathlib import Path
 
 import pandas as pd
@@ -12,6 +13,9 @@ os.environ.setdefault("MPLBACKEND", "agg")
 # A first example may load a library; what is slow shows in pytest's durations.
 settings.register_profile("suite", deadline=None)
 settings.load_profile("suite")
+
+# A shell's background job ignores Ctrl-C, and so would the processes that tests start and interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Schematics otherwise ask the documentation site for links, and tests have no network.
 pt.documentation._cached_objects_inv = {}

@@ -89,10 +89,11 @@ class DESM(TwoTower):
 
     def encode_sequences(self, sequences: PackedSequences, vocabulary: Vocabulary) -> np.ndarray:
         """Unit centroids of documents given as term ids over another vocabulary."""
-        if self._mapping is None or self._mapping[0] is not vocabulary:
+        mapping = self._mapping  # another thread may set another
+        if mapping is None or mapping[0] is not vocabulary:
             ids = vocabulary.mapping_to(self.spaces.vocabulary)
-            self._mapping = (vocabulary, np.append(ids, np.int32(-1)))  # -1 stays -1
-        return self._centroids(PackedSequences(self._mapping[1][sequences.terms], sequences.offsets))
+            mapping = self._mapping = (vocabulary, np.append(ids, np.int32(-1)))  # -1 stays -1
+        return self._centroids(PackedSequences(mapping[1][sequences.terms], sequences.offsets))
 
     def _centroids(self, sequences: PackedSequences) -> np.ndarray:
         centroids = bag_of_words(sequences, len(self.spaces)) @ self.spaces.unit_vectors(self.document)
