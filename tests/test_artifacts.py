@@ -77,6 +77,7 @@ def test_metadata_round_trip_and_what_pyterrier_reads(tmp_path):
         ("[]", "describes None.None"),
         (json.dumps({"type": "dense_index", "format": "flex"}), "describes dense_index.flex"),
         (json.dumps({"type": "t", "format": "f", "version": 2}), "upgrade"),
+        (json.dumps({"type": "t", "format": "f", "version": "new"}), "damaged: its version is 'new'"),
     ],
 )
 def test_bad_metadata_is_named(tmp_path, content, message):
