@@ -108,7 +108,8 @@ class Trained(pt.Estimator):
             ValueError: If there is nothing to train on, or if ``vectors`` are set, which would not change; the
                 message says why.
             FloatingPointError: If the loss is no longer a number; the model stays as it was.
-            KeyboardInterrupt: If the user interrupts; the model then has the best weights so far.
+            KeyboardInterrupt: If the user interrupts; the model then has the best weights so far, and stays as it was
+                if no epoch was complete.
         """
         from pt_neural.training.loop import train  # imports Lightning, which takes seconds
 
