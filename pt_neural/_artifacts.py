@@ -52,6 +52,8 @@ def refuse_existing(path: str | os.PathLike, *, overwrite: bool) -> None:
         raise FileExistsError(f"{path} is a file; name a directory that does not exist yet")
     if path.exists() and any(path.iterdir()) and not overwrite:
         raise FileExistsError(f"{path} exists already; pass overwrite=True to replace it, or choose another path")
+    if path.exists() and any(path.iterdir()) and not (path / METADATA).exists():
+        raise FileExistsError(f"{path} holds other things than an artifact ({METADATA} is missing); it stays as it is")
 
 
 def _replace_directory(source: Path, target: Path) -> None:
@@ -91,6 +93,9 @@ def write_tensors(path: str | os.PathLike, tensors: "dict[str, np.ndarray]") -> 
 
     # safetensors writes an array's memory as it lies there, transposed or not.
     save_file({name: np.asarray(array, order="C") for name, array in tensors.items()}, path)
+    umask = os.umask(0)
+    os.umask(umask)
+    Path(path).chmod(0o666 & ~umask)  # safetensors makes files that only their owner can read
 
 
 def read_tensors(path: str | os.PathLike) -> "dict[str, np.ndarray]":

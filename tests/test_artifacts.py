@@ -37,6 +37,7 @@ def test_failure_leaves_nothing_behind(tmp_path, error):
 
 def test_failure_keeps_the_old_directory(tmp_path):
     write(tmp_path / "a")
+    (tmp_path / "a" / "pt_meta.json").write_text("{}")
     with pytest.raises(ValueError, match="boom"), atomic_directory(tmp_path / "a", overwrite=True) as temporary:
         (temporary / "file").write_text("half")
         raise ValueError("boom")
@@ -49,6 +50,10 @@ def test_overwrites_only_when_told(tmp_path):
     (tmp_path / "a" / "old").write_text("old")
     with pytest.raises(FileExistsError, match="overwrite=True"):
         write(tmp_path / "a")
+    with pytest.raises(FileExistsError, match=r"holds other things than an artifact \(pt_meta.json is missing\)"):
+        write(tmp_path / "a", overwrite=True)
+    assert (tmp_path / "a" / "old").exists()
+    (tmp_path / "a" / "pt_meta.json").write_text("{}")
     write(tmp_path / "a", overwrite=True)
     assert [path.name for path in (tmp_path / "a").iterdir()] == ["file"]
     assert [path.name for path in tmp_path.iterdir()] == ["a"]

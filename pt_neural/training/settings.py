@@ -125,7 +125,7 @@ class Training:
         if self.checkpoint_dir is not None:
             if not isinstance(self.checkpoint_dir, str | os.PathLike):
                 raise TypeError(f"checkpoint_dir must be a path, not {self.checkpoint_dir!r}")
-            self._set("checkpoint_dir", str(self.checkpoint_dir))
+            self._set("checkpoint_dir", os.path.expanduser(self.checkpoint_dir))
 
     def _check_numbers(self) -> None:
         for name in ("epochs", "batch_size"):
