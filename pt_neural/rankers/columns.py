@@ -10,12 +10,19 @@ if TYPE_CHECKING:
     from pt_neural.rankers.two_tower import TwoTower
 
 
-def accept_text(validator: Any, fields: Sequence[str], *, also: Sequence[str] = (), mode: str = "text") -> None:
+def accept_text(
+    validator: Any,
+    fields: Sequence[str],
+    *,
+    also: Sequence[str] = (),
+    excludes: Sequence[str] = (),
+    mode: str = "text",
+) -> None:
     """Accept frames that have all text fields, or at least one of them, next to the columns of ``also``."""
-    validator.columns(includes=[*also, *fields], mode=mode)
+    validator.columns(includes=[*also, *fields], excludes=list(excludes), mode=mode)
     if len(fields) > 1:
         for field in reversed(fields):
-            validator.columns(includes=[*also, field], mode=mode)
+            validator.columns(includes=[*also, field], excludes=list(excludes), mode=mode)
 
 
 def accept_scoring(validator: Any, model: "TwoTower") -> None:

@@ -111,7 +111,8 @@ class TwoTower(pt.Transformer):
         with pt.validate.any(inp, context=self) as v:
             accept_scoring(v, self)
             v.columns(includes=["query"], excludes=["docno"], mode="query")
-            accept_text(v, self.fields, also=["docno"], mode="document")
+            # Results that have lost their queries must not keep the first stage's scores.
+            accept_text(v, self.fields, also=["docno"], excludes=["qid"], mode="document")
         if v.mode == "query":
             return self.query_encoder().transform(inp)
         if v.mode == "document":

@@ -186,6 +186,11 @@ def test_what_is_set_later_counts(ranker, like, forward, vectors):
     np.testing.assert_array_equal(scores(model, CANDIDATES), scores(like(ranker, fields="title"), CANDIDATES))
 
 
+def test_results_without_their_queries_do_not_keep_the_first_stage_s_scores(ranker):
+    with pytest.raises(KeyError, match="query"):
+        ranker.transform(CANDIDATES.drop(columns="query"))
+
+
 @pytest.mark.parametrize("name", UNFITTED)
 def test_kept_vectors_are_not_those_of_a_new_training(name):
     model = UNFITTED[name](vectors="kept")
