@@ -1,7 +1,7 @@
 """The Convolutional Latent Semantic Model (Shen, He, Gao, Deng and Mesnil, 2014), also known as CDSSM."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from scipy.sparse import csr_array
@@ -64,7 +64,6 @@ class CLSM(HashedTwoTower):
 
     schematic = {"label": "CLSM", "help_url": None}
     artifact_format = "clsm"
-    own_training: ClassVar[dict[str, Any]] = {"loss": "softmax", "gamma": 10.0, "negatives": "in-batch"}
 
     def __init__(
         self,

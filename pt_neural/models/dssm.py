@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
@@ -54,7 +54,6 @@ class DSSM(HashedTwoTower):
 
     schematic = {"label": "DSSM", "help_url": None}
     artifact_format = "dssm"
-    own_training: ClassVar[dict[str, Any]] = {"loss": "softmax", "gamma": 10.0, "negatives": "in-batch"}
 
     def __init__(
         self,

@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -47,6 +47,14 @@ class HashedTwoTower(TwoTower, Trained):
         batch_size: Texts encoded at a time.
         verbose: Show a progress bar while encoding documents.
     """
+
+    own_training: ClassVar[dict[str, Any]] = {
+        "batch_size": 256,
+        "learning_rate": 1e-3,
+        "loss": "softmax",
+        "gamma": 10.0,
+        "negatives": "in-batch",
+    }
 
     def __init__(
         self,

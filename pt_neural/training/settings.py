@@ -33,9 +33,9 @@ class Training:
 
     Args:
         epochs: Passes over the groups, at most.
-        batch_size: Groups a step.
+        batch_size: Groups a step; None for the model's own, 256 for DSSM and CLSM.
         optimiser: ``"adam"``, ``"adamw"``, ``"adagrad"`` or ``"sgd"``.
-        learning_rate: The optimiser's.
+        learning_rate: The optimiser's; None for the model's own, 0.001 for DSSM and CLSM.
         weight_decay: The optimiser's.
         loss: ``"softmax"`` over the group (CLSM paper, equations 5 and 6), ``"margin"`` between the relevant document
             and each other one (SSI paper, equation 8), ``"pointwise"`` cross-entropy of each document by itself, as
@@ -78,9 +78,9 @@ class Training:
     """
 
     epochs: int = 20
-    batch_size: int = 256
+    batch_size: int | None = None
     optimiser: Literal["adam", "adamw", "adagrad", "sgd"] = "adam"
-    learning_rate: float = 1e-3
+    learning_rate: float | None = None
     weight_decay: float = 0.0
     loss: Loss | None = None
     gamma: float | None = None
@@ -108,7 +108,7 @@ class Training:
                 known = ", ".join(repr(choice) for choice in choices)
                 raise ValueError(f"{name} must be one of {known}, not {getattr(self, name)!r}")
         self._check_numbers()
-        if self.negatives == "in-batch" and self.batch_size < 2:
+        if self.negatives == "in-batch" and self.batch_size == 1:
             raise ValueError("in-batch negatives are the documents of other groups: batch_size must be at least 2")
         self._set("dev_measure", parse_measure(self.dev_measure))
         if not isinstance(self.dev_measure, ir_measures.Measure):
@@ -128,16 +128,14 @@ class Training:
             self._set("checkpoint_dir", os.path.expanduser(self.checkpoint_dir))
 
     def _check_numbers(self) -> None:
-        for name in ("epochs", "batch_size"):
-            self._set(name, _checked_number(name, getattr(self, name), int, least=1))
-        for name in ("num_negatives", "patience", "dev_queries", "max_groups"):
+        self._set("epochs", _checked_number("epochs", self.epochs, int, least=1))
+        for name in ("batch_size", "num_negatives", "patience", "dev_queries", "max_groups"):
             self._set(name, _checked_number(name, getattr(self, name), int, least=1, optional=True))
         self._set("seed", _checked_number("seed", self.seed, int, least=0))
         if self.seed >= 2**32:
             raise ValueError(f"seed must be below 2**32, not {self.seed!r}")
-        for name in ("learning_rate", "margin"):
-            self._set(name, _checked_number(name, getattr(self, name), float, above=0))
-        for name in ("gamma", "gradient_clip"):
+        self._set("margin", _checked_number("margin", self.margin, float, above=0))
+        for name in ("learning_rate", "gamma", "gradient_clip"):
             self._set(name, _checked_number(name, getattr(self, name), float, above=0, optional=True))
         self._set("weight_decay", _checked_number("weight_decay", self.weight_decay, float, least=0))
 

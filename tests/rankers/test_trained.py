@@ -119,6 +119,16 @@ def test_same_seed_same_model(fitted):
     assert (scores(other) != scores(fitted)).any()
 
 
+@pytest.mark.parametrize("kind", [pn.DSSM, pn.CLSM])
+def test_what_is_not_set_is_the_model_s_own(kind, monkeypatch):
+    seen = []
+    monkeypatch.setattr("pt_neural.training.loop.train", lambda *args, **options: seen.append(args[3]))
+    kind(training=pn.Training(epochs=1, verbose=False)).fit(TRAIN, TRAIN_QRELS)
+    kind(training=pn.Training(batch_size=8, learning_rate=0.5, verbose=False)).fit(TRAIN, TRAIN_QRELS)
+    assert [(used.batch_size, used.learning_rate) for used in seen] == [(256, 1e-3), (8, 0.5)]
+    assert (seen[0].loss, seen[0].gamma, seen[0].negatives) == ("softmax", 10.0, "in-batch")
+
+
 def test_fitting_again_starts_anew(fitted):
     ranker = model().fit(TRAIN.iloc[::-1], TRAIN_QRELS.head(30))
     ranker.fit(TRAIN, TRAIN_QRELS, DEV, DEV_QRELS)

@@ -58,9 +58,8 @@ WRONG_TYPES = [
     ("epochs", "3"),
     ("epochs", True),
     ("epochs", None),
-    ("batch_size", None),
+    ("batch_size", 2.5),
     ("learning_rate", "0.1"),
-    ("learning_rate", None),
     ("weight_decay", None),
     ("gamma", "10"),
     ("num_negatives", 1.5),
@@ -122,9 +121,13 @@ def test_measures_by_name(name, measure):
 
 def test_a_model_completes_what_is_none():
     given = pn.Training(loss="margin", epochs=3)
-    completed = given.completed({"loss": "softmax", "gamma": 10.0, "negatives": "random"})
+    completed = given.completed({"loss": "softmax", "gamma": 10.0, "negatives": "random", "batch_size": 8})
     assert (completed.loss, completed.gamma, completed.negatives, completed.epochs) == ("margin", 10.0, "random", 3)
-    assert (given.gamma, given.negatives) == (None, None)
+    assert completed.batch_size == 8
+    assert (given.gamma, given.negatives, given.batch_size, given.learning_rate) == (None, None, None, None)
+    assert pn.Training(batch_size=5, learning_rate=0.5).completed({"batch_size": 8, "learning_rate": 1.0}) == (
+        pn.Training(batch_size=5, learning_rate=0.5)
+    )
 
 
 def test_what_a_model_brings_is_checked_as_well():
