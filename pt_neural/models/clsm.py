@@ -7,11 +7,12 @@ import torch
 from scipy.sparse import csr_array
 from torch import Tensor, nn
 
+from pt_neural._arguments import checked_choice, checked_number
 from pt_neural.models.hashing_layer import HashingLayer
 from pt_neural.models.window_pooling import max_over_windows
 from pt_neural.rankers.hashed import HashedCorpus, HashedTexts
 from pt_neural.rankers.hashed_two_tower import HashedTwoTower
-from pt_neural.text import TEXT_FIELDS, ForwardIndex, PackedSequences
+from pt_neural.text import ForwardIndex, PackedSequences
 from pt_neural.training import Training
 
 if TYPE_CHECKING:
@@ -43,8 +44,8 @@ class CLSM(HashedTwoTower):
         shared: One network for queries and documents. The paper found two better.
         ngram_sizes: Lengths of the letter n-grams.
         training: How to train; see :class:`~pt_neural.Training`.
-        fields: Text columns, joined by a space; those that a frame lacks are passed over, one must be there. The
-            paper has titles only: ``fields="title"``.
+        fields: Text columns, joined by a space; those that a frame lacks are passed over, one must be there. None for
+            those of ``documents``, or ``title`` and ``text``. The paper has titles only: ``fields="title"``.
         documents: A forward index: training and re-ranking need ``docno`` only, and random negatives come from the
             whole collection.
         vectors: An index made by :meth:`index`, to re-rank by ``docno`` from kept vectors.
@@ -53,6 +54,7 @@ class CLSM(HashedTwoTower):
         verbose: Show a progress bar while encoding documents.
 
     Raises:
+        TypeError: If an argument is of another kind than said here.
         ValueError: If the window is even, a size is below 1, or the padding is unknown.
 
     Example::
@@ -76,7 +78,7 @@ class CLSM(HashedTwoTower):
         shared: bool = False,
         ngram_sizes: Sequence[int] = (3,),
         training: Training | None = None,
-        fields: str | Sequence[str] = TEXT_FIELDS,
+        fields: str | Sequence[str] | None = None,
         documents: ForwardIndex | None = None,
         vectors: "FlexIndex | None" = None,
         device: str = "auto",
@@ -94,17 +96,13 @@ class CLSM(HashedTwoTower):
             batch_size=batch_size,
             verbose=verbose,
         )
-        if window < 1 or window % 2 == 0:
+        self.window = checked_number("window", window, int)
+        if self.window < 1 or self.window % 2 == 0:
             raise ValueError(f"window must be an odd number of words, not {window}")
-        if min(filters, dim, 1 if max_terms is None else max_terms) < 1:
-            raise ValueError(f"filters, dim and max_terms must be at least 1, not {filters}, {dim}, {max_terms}")
-        if padding not in ("word", "zero"):
-            raise ValueError(f"padding must be 'word' or 'zero', not {padding!r}")
-        self.window = window
-        self.filters = filters
-        self.dim = dim
-        self.padding = padding
-        self.max_terms = max_terms
+        self.filters = checked_number("filters", filters, int, least=1)
+        self.dim = checked_number("dim", dim, int, least=1)
+        self.padding = checked_choice("padding", padding, ("word", "zero"))
+        self.max_terms = checked_number("max_terms", max_terms, int, least=1, optional=True)
 
     @property
     def hashes_padding(self) -> bool:

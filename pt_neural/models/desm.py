@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pt_neural._arguments import checked_choice
 from pt_neural._artifacts import atomic_directory, read_json, read_metadata, write_json, write_metadata
 from pt_neural.embeddings import EmbeddingSpaces, Space
 from pt_neural.rankers import TwoTower
-from pt_neural.text import TEXT_FIELDS, ForwardIndex, PackedSequences, Vocabulary, tokenise_packed
+from pt_neural.text import ForwardIndex, PackedSequences, Vocabulary, tokenise_packed
 from pt_neural.text.counts import bag_of_words
 
 if TYPE_CHECKING:
@@ -37,11 +38,16 @@ class DESM(TwoTower):
         count_unknown: Whether |Q| counts words that the embeddings lack. The paper leaves it open. It does not change
             the ranking of one query's documents, but the weight of DESM in a mixture: with True, a query that is
             half known is trusted half as much.
-        fields: Text columns, joined by a space; those that a frame lacks are passed over, one must be there.
+        fields: Text columns, joined by a space; those that a frame lacks are passed over, one must be there. None for
+            those of ``documents``, or ``title`` and ``text``.
         documents: A forward index, to re-rank by ``docno``.
         vectors: An index made by :meth:`~TwoTower.index`, to re-rank by ``docno`` from kept centroids.
         batch_size: Documents encoded at a time.
         verbose: Show a progress bar while encoding documents.
+
+    Raises:
+        TypeError: If an argument is of another kind than said here.
+        ValueError: If a setting is none of those named.
 
     Example::
 
@@ -59,20 +65,19 @@ class DESM(TwoTower):
         document: Space = "out",
         *,
         count_unknown: bool = False,
-        fields: str | Sequence[str] = TEXT_FIELDS,
+        fields: str | Sequence[str] | None = None,
         documents: ForwardIndex | None = None,
         vectors: "FlexIndex | None" = None,
         batch_size: int = 1024,
         verbose: bool = False,
     ):
-        for name, space in (("query", query), ("document", document)):
-            if space not in ("in", "out"):
-                raise ValueError(f"{name} names a space, 'in' or 'out', not {space!r}")
+        if not isinstance(spaces, EmbeddingSpaces):
+            raise TypeError(f"spaces must be pn.EmbeddingSpaces, not {spaces!r:.80}")
         super().__init__(fields=fields, documents=documents, vectors=vectors, batch_size=batch_size, verbose=verbose)
         self.spaces = spaces
-        self.query = query
-        self.document = document
-        self.count_unknown = count_unknown
+        self.query = checked_choice("query", query, ("in", "out"))
+        self.document = checked_choice("document", document, ("in", "out"))
+        self.count_unknown = checked_choice("count_unknown", count_unknown, (True, False))
         self._mapping: tuple[Vocabulary, np.ndarray] | None = None  # the last forward index's ids to ours
 
     def encode_queries(self, texts: Sequence[str]) -> np.ndarray:

@@ -8,10 +8,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from pt_neural._arguments import checked_integers
 from pt_neural.models.hashing_layer import HashingLayer
 from pt_neural.rankers.hashed import HashedTexts
 from pt_neural.rankers.hashed_two_tower import HashedTwoTower
-from pt_neural.text import TEXT_FIELDS, ForwardIndex
+from pt_neural.text import ForwardIndex
 from pt_neural.training import Training
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ class DSSM(HashedTwoTower):
         shared: One network for queries and documents. The paper found two better.
         ngram_sizes: Lengths of the letter n-grams.
         training: How to train; see :class:`~pt_neural.Training`.
-        fields: Text columns, joined by a space; those that a frame lacks are passed over, one must be there.
+        fields: Text columns, joined by a space; those that a frame lacks are passed over, one must be there. None for
+            those of ``documents``, or ``title`` and ``text``.
         documents: A forward index: training and re-ranking need ``docno`` only, and random negatives come from the
             whole collection.
         vectors: An index made by :meth:`index`, to re-rank by ``docno`` from kept vectors.
@@ -43,6 +45,7 @@ class DSSM(HashedTwoTower):
         verbose: Show a progress bar while encoding documents.
 
     Raises:
+        TypeError: If ``layers`` is no sequence of integers, or another argument is of another kind than said here.
         ValueError: If ``layers`` is empty or holds a number below 1.
 
     Example::
@@ -62,7 +65,7 @@ class DSSM(HashedTwoTower):
         shared: bool = False,
         ngram_sizes: Sequence[int] = (3,),
         training: Training | None = None,
-        fields: str | Sequence[str] = TEXT_FIELDS,
+        fields: str | Sequence[str] | None = None,
         documents: ForwardIndex | None = None,
         vectors: "FlexIndex | None" = None,
         device: str = "auto",
@@ -80,9 +83,7 @@ class DSSM(HashedTwoTower):
             batch_size=batch_size,
             verbose=verbose,
         )
-        self.layers = tuple(layers)
-        if not self.layers or min(self.layers) < 1:
-            raise ValueError(f"layers must be numbers of units, not {layers!r}")
+        self.layers = checked_integers("layers", layers, least=1)
 
     def tower(self, num_ngrams: int) -> nn.Module:
         """A new network for one side."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pandas as pd
 
+from pt_neural._arguments import checked_choice, checked_number
 from pt_neural._artifacts import (
     ArtifactError,
     atomic_directory,
@@ -20,7 +21,7 @@ from pt_neural._artifacts import (
 )
 from pt_neural.models.truncated_svd import decompose
 from pt_neural.rankers import TwoTower
-from pt_neural.text import TEXT_FIELDS, ForwardIndex, PackedSequences, Vocabulary, tokenise_packed
+from pt_neural.text import ForwardIndex, PackedSequences, Vocabulary, tokenise_packed
 from pt_neural.text.counts import bag_of_words, count_corpus
 from pt_neural.text.tf_idf import inverse_document_frequency, tf_idf
 
@@ -53,7 +54,8 @@ class LSA(TwoTower):
         min_count: Terms that occur less often are left out.
         max_terms: Keep only that many of the most frequent terms; None keeps all.
         seed: Seed of the randomised decomposition.
-        fields: Text columns, joined by a space; those that a frame lacks are passed over, one must be there.
+        fields: Text columns, joined by a space; those that a frame lacks are passed over, one must be there. None for
+            those of ``documents``, or ``title`` and ``text``.
         documents: A forward index, to re-rank by ``docno``.
         vectors: An index made by :meth:`~TwoTower.index`, to re-rank by ``docno`` from kept vectors.
         batch_size: Documents encoded at a time.
@@ -65,6 +67,7 @@ class LSA(TwoTower):
         singular_values: The diagonal of Σ_k, float32 of shape ``(dim,)``, falling.
 
     Raises:
+        TypeError: If an argument is of another kind than said here.
         ValueError: If a setting is out of range.
 
     Example::
@@ -85,24 +88,19 @@ class LSA(TwoTower):
         min_count: int = 2,
         max_terms: int | None = None,
         seed: int = 13,
-        fields: str | Sequence[str] = TEXT_FIELDS,
+        fields: str | Sequence[str] | None = None,
         documents: ForwardIndex | None = None,
         vectors: "FlexIndex | None" = None,
         batch_size: int = 1024,
         verbose: bool = False,
     ):
-        if scaling not in (None, "inverse"):
-            raise ValueError(f"scaling must be None or 'inverse', not {scaling!r}")
-        for name, value in (("dim", dim), ("min_count", min_count), ("max_terms", max_terms)):
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be at least 1, not {value}")
         super().__init__(fields=fields, documents=documents, vectors=vectors, batch_size=batch_size, verbose=verbose)
-        self.dim = dim
-        self.scaling = scaling
-        self.sublinear_tf = sublinear_tf
-        self.min_count = min_count
-        self.max_terms = max_terms
-        self.seed = seed
+        self.dim = checked_number("dim", dim, int, least=1)
+        self.scaling = checked_choice("scaling", scaling, (None, "inverse"))
+        self.sublinear_tf = checked_choice("sublinear_tf", sublinear_tf, (True, False))
+        self.min_count = checked_number("min_count", min_count, int, least=1)
+        self.max_terms = checked_number("max_terms", max_terms, int, least=1, optional=True)
+        self.seed = checked_number("seed", seed, int, least=0)
         self.vocabulary: Vocabulary | None = None
         self.term_vectors: np.ndarray | None = None
         self.singular_values: np.ndarray | None = None
@@ -122,9 +120,11 @@ class LSA(TwoTower):
 
         Raises:
             TypeError: If the corpus is none of these.
-            ValueError: If there are too few terms, or fewer independent ones than ``dim``; or if ``vectors`` are set.
+            ValueError: If there are too few terms, or fewer independent ones than ``dim``; if ``vectors`` are set; or
+                if the forward index holds other fields than the model reads.
         """
         self._require_no_vectors()
+        self._read_from(corpus)
         limits = {"min_count": self.min_count, "max_terms": self.max_terms}
         vocabulary, counts = count_corpus(corpus, **limits, fields=self.fields, desc=f"{self!r} terms", verbose=verbose)
         if len(vocabulary) < 2:

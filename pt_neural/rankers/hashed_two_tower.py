@@ -12,6 +12,7 @@ import torch
 from scipy.sparse import csr_array
 from torch import nn
 
+from pt_neural._arguments import checked_choice, checked_integers
 from pt_neural.rankers.columns import distinct_queries
 from pt_neural.rankers.hashed import PADDING, HashedCorpus, HashedTexts, word_bags
 from pt_neural.rankers.towers import TowerCollate, Towers
@@ -40,7 +41,7 @@ class HashedTwoTower(TwoTower, Trained):
         shared: One network for queries and documents, instead of two (CLSM paper, section 5.2).
         ngram_sizes: Lengths of the letter n-grams; ``(3,)`` in the papers.
         training: How to train.
-        fields: Text columns, joined by a space.
+        fields: Text columns, joined by a space; None for those of ``documents``, or ``title`` and ``text``.
         documents: A forward index, to re-rank by ``docno`` and to draw random negatives from.
         vectors: An index made by :meth:`index`, to re-rank by ``docno`` from kept vectors.
         device: Where to score.
@@ -62,7 +63,7 @@ class HashedTwoTower(TwoTower, Trained):
         shared: bool,
         ngram_sizes: Sequence[int],
         training: Training | None,
-        fields: str | Sequence[str],
+        fields: str | Sequence[str] | None,
         documents: ForwardIndex | None,
         vectors: "FlexIndex | None",
         device: str,
@@ -73,8 +74,8 @@ class HashedTwoTower(TwoTower, Trained):
         TwoTower.__init__(
             self, fields=fields, documents=documents, vectors=vectors, batch_size=batch_size, verbose=verbose
         )
-        self.shared = shared
-        self.ngram_sizes = WordHashing([], ngram_sizes).sizes
+        self.shared = checked_choice("shared", shared, (True, False))
+        self.ngram_sizes = WordHashing([], checked_integers("ngram_sizes", ngram_sizes, least=1)).sizes
         self.hashing: WordHashing | None = None
         self._stored: tuple[Vocabulary, WordHashing, csr_array] | None = None  # the last vocabulary's n-grams
 

@@ -12,6 +12,7 @@ import pyterrier as pt
 from pt_neural._frames import with_scores
 from pt_neural.rankers.columns import accept_scoring, accept_text, distinct_queries
 from pt_neural.rankers.encoders import DocEncoder, QueryEncoder, TextScorer
+from pt_neural.rankers.ranker import Ranker
 from pt_neural.rankers.retriever import VectorRetriever
 from pt_neural.rankers.vectors import (
     VectorTable,
@@ -20,7 +21,7 @@ from pt_neural.rankers.vectors import (
     require_same_dimensions,
     write_vectors,
 )
-from pt_neural.text import TEXT_FIELDS, ForwardIndex, PackedSequences, Vocabulary, frame_texts
+from pt_neural.text import ForwardIndex, PackedSequences, Vocabulary, frame_texts
 
 if TYPE_CHECKING:
     from pyterrier_dr import FlexIndex
@@ -29,7 +30,7 @@ ROWS_PER_BLOCK = 16_384
 LEAST_COSINE = -1.0
 
 
-class TwoTower(pt.Transformer):
+class TwoTower(Ranker):
     """Base of the rankers whose score is the dot product of a query vector and a document vector.
 
     By the columns that a frame has, the transformer
@@ -44,7 +45,8 @@ class TwoTower(pt.Transformer):
     be below zero, and nothing must not win against something.
 
     Args:
-        fields: Text columns, joined by a space; those that a frame lacks are passed over, one must be there.
+        fields: Text columns, joined by a space; those that a frame lacks are passed over, one must be there. None for
+            those of ``documents``, or ``title`` and ``text`` without a forward index.
         documents: A forward index: re-ranking then needs ``docno`` only, no text and no tokenising.
         vectors: A ``pyterrier_dr.FlexIndex`` that :meth:`index` made: re-ranking then only multiplies vectors.
         batch_size: Documents encoded at a time.
@@ -54,7 +56,7 @@ class TwoTower(pt.Transformer):
     def __init__(
         self,
         *,
-        fields: str | Sequence[str] = TEXT_FIELDS,
+        fields: str | Sequence[str] | None = None,
         documents: ForwardIndex | None = None,
         vectors: "FlexIndex | None" = None,
         batch_size: int = 1024,
@@ -62,20 +64,8 @@ class TwoTower(pt.Transformer):
     ):
         if documents is not None and vectors is not None:
             raise ValueError("give documents or vectors, not both: each tells where document vectors come from")
-        self.fields = fields
-        self.documents = documents
+        super().__init__(fields=fields, documents=documents, batch_size=batch_size, verbose=verbose)
         self.vectors = vectors
-        self.batch_size = batch_size
-        self.verbose = verbose
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """Text columns; one may be set by its name alone."""
-        return self._fields
-
-    @fields.setter
-    def fields(self, fields: str | Sequence[str]) -> None:
-        self._fields = (fields,) if isinstance(fields, str) else tuple(fields)
 
     @property
     def vectors(self) -> "FlexIndex | None":

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import ir_measures
 from ir_measures import nDCG
 
+from pt_neural._arguments import checked_choice, checked_number
 from pt_neural._evaluation import parse_measure
 
 Negatives = Literal["judged", "retrieved", "random", "in-batch"]
@@ -104,9 +105,7 @@ class Training:
 
     def __post_init__(self):
         for name, choices in _CHOICES.items():
-            if getattr(self, name) not in choices:
-                known = ", ".join(repr(choice) for choice in choices)
-                raise ValueError(f"{name} must be one of {known}, not {getattr(self, name)!r}")
+            checked_choice(name, getattr(self, name), choices)
         self._check_numbers()
         if self.negatives == "in-batch" and self.batch_size == 1:
             raise ValueError("in-batch negatives are the documents of other groups: batch_size must be at least 2")
@@ -128,16 +127,16 @@ class Training:
             self._set("checkpoint_dir", os.path.expanduser(self.checkpoint_dir))
 
     def _check_numbers(self) -> None:
-        self._set("epochs", _checked_number("epochs", self.epochs, int, least=1))
+        self._set("epochs", checked_number("epochs", self.epochs, int, least=1))
         for name in ("batch_size", "num_negatives", "patience", "dev_queries", "max_groups"):
-            self._set(name, _checked_number(name, getattr(self, name), int, least=1, optional=True))
-        self._set("seed", _checked_number("seed", self.seed, int, least=0))
+            self._set(name, checked_number(name, getattr(self, name), int, least=1, optional=True))
+        self._set("seed", checked_number("seed", self.seed, int, least=0))
         if self.seed >= 2**32:
             raise ValueError(f"seed must be below 2**32, not {self.seed!r}")
-        self._set("margin", _checked_number("margin", self.margin, float, above=0))
+        self._set("margin", checked_number("margin", self.margin, float, above=0))
         for name in ("learning_rate", "gamma", "gradient_clip"):
-            self._set(name, _checked_number(name, getattr(self, name), float, above=0, optional=True))
-        self._set("weight_decay", _checked_number("weight_decay", self.weight_decay, float, least=0))
+            self._set(name, checked_number(name, getattr(self, name), float, above=0, optional=True))
+        self._set("weight_decay", checked_number("weight_decay", self.weight_decay, float, least=0))
 
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
@@ -155,29 +154,6 @@ class Training:
     def from_json(cls, settings: Mapping[str, Any]) -> "Training":
         """Read what :meth:`to_json` gave."""
         return cls(**settings)
-
-
-def _checked_number(
-    name: str,
-    value: Any,
-    kind: type[int] | type[float],
-    *,
-    least: float | None = None,
-    above: float | None = None,
-    optional: bool = False,
-) -> int | float | None:
-    """The value as Python's own number, which JSON can hold, numpy's included."""
-    if value is None and optional:
-        return None
-    if not isinstance(value, numbers.Integral if kind is int else numbers.Real) or isinstance(value, bool):
-        raise TypeError(f"{name} must be {'an integer' if kind is int else 'a number'}, not {value!r}")
-    if not value < float("inf"):
-        raise ValueError(f"{name} must be finite, not {value!r}")
-    if least is not None and not value >= least:
-        raise ValueError(f"{name} must be at least {least}, not {value!r}")
-    if above is not None and not value > above:
-        raise ValueError(f"{name} must be above {above}, not {value!r}")
-    return kind(value)
 
 
 def _checked_grades(grades: Any) -> dict[int, tuple[int, ...]]:

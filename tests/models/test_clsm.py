@@ -168,9 +168,9 @@ def test_settings_are_checked():
     for setting in ("filters", "dim", "max_terms"):
         with pytest.raises(ValueError, match="at least 1"):
             pn.CLSM(**{setting: 0})
-    with pytest.raises(ValueError, match="'word' or 'zero'"):
+    with pytest.raises(ValueError, match="one of 'word', 'zero'"):
         pn.CLSM(padding="none")
-    with pytest.raises(ValueError, match="lengths of at least 1"):
+    with pytest.raises(ValueError, match="ngram_sizes must hold at least one"):
         pn.CLSM(ngram_sizes=())
     assert pn.CDSSM is pn.CLSM
     assert repr(pn.CLSM()) == "CLSM(window=3)"

@@ -139,7 +139,7 @@ def test_damaged_models_name_the_file(spaces, tmp_path):
 
 
 def test_clear_errors(spaces, candidates, forward, tmp_path, corpus):
-    with pytest.raises(ValueError, match="'in' or 'out'"):
+    with pytest.raises(ValueError, match="one of 'in', 'out'"):
         pn.DESM(spaces, query="IN")
     with pytest.raises(KeyError, match="text"):
         pn.DESM(spaces).transform(candidates.drop(columns=["title", "text"]))

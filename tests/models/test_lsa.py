@@ -196,7 +196,7 @@ def test_an_unfitted_model_says_what_to_do(candidates, corpus, tmp_path):
 
 
 def test_clear_errors(corpus):
-    with pytest.raises(ValueError, match="None or 'inverse'"):
+    with pytest.raises(ValueError, match="one of None, 'inverse'"):
         pn.LSA(scaling="sqrt")
     for setting in ("dim", "min_count", "max_terms"):
         with pytest.raises(ValueError, match=f"{setting} must be at least 1"):

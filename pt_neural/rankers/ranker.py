@@ -1,0 +1,97 @@
+"""What every ranker of texts is told: which columns are the text, and where documents are kept."""
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pyterrier as pt
+
+from pt_neural._arguments import checked_choice, checked_number
+from pt_neural.text import TEXT_FIELDS, ForwardIndex
+
+
+class Ranker(pt.Transformer):
+    """Base of the rankers that score the texts of documents.
+
+    Args:
+        fields: Text columns, joined by a space; those that a frame lacks are passed over, one must be there. None for
+            those of ``documents``, or ``title`` and ``text`` without a forward index.
+        documents: A forward index: re-ranking then needs ``docno`` only, no text and no tokenising.
+        batch_size: Documents read at a time.
+        verbose: Show a progress bar.
+
+    Raises:
+        TypeError: If an argument is of another kind than said here.
+        ValueError: If there are no fields, if they are not those of the forward index, or if ``batch_size`` is below 1.
+    """
+
+    def __init__(
+        self,
+        *,
+        fields: str | Sequence[str] | None = None,
+        documents: ForwardIndex | None = None,
+        batch_size: int = 1024,
+        verbose: bool = False,
+    ):
+        self._fields: tuple[str, ...] | None = None
+        self._documents: ForwardIndex | None = None
+        self.fields = fields
+        self.documents = documents
+        self.batch_size = checked_number("batch_size", batch_size, int, least=1)
+        self.verbose = checked_choice("verbose", verbose, (True, False))
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Text columns; one may be set by its name alone, and None are those of ``documents``."""
+        if self._fields is not None:
+            return self._fields
+        return (self._documents is not None and self._documents.fields) or TEXT_FIELDS
+
+    @fields.setter
+    def fields(self, fields: str | Sequence[str] | None) -> None:
+        fields = None if fields is None else _checked_fields(fields)
+        _require_same_fields(fields, self._documents)
+        self._fields = fields
+
+    @property
+    def documents(self) -> ForwardIndex | None:
+        """The forward index that documents are read from; None to read texts."""
+        return self._documents
+
+    @documents.setter
+    def documents(self, documents: ForwardIndex | None) -> None:
+        if documents is not None and not isinstance(documents, ForwardIndex):
+            raise TypeError(_no_forward_index(documents))
+        _require_same_fields(self._fields, documents)
+        self._documents = documents
+
+    def _read_from(self, corpus: Any) -> None:
+        """Let a forward index that the model is learned from settle the fields; other corpora do not."""
+        if isinstance(corpus, ForwardIndex):
+            _require_same_fields(self._fields, corpus)
+            self._fields = corpus.fields or self._fields
+
+
+def _checked_fields(fields: Any) -> tuple[str, ...]:
+    several = not isinstance(fields, str) and isinstance(fields, Iterable)
+    names = tuple(fields) if several else (fields,)
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError(f"fields must be names of text columns, such as ['title', 'text'], not {fields!r:.80}")
+    if not names or "" in names:
+        raise ValueError(f"fields must name at least one text column, not {fields!r}")
+    return names
+
+
+def _require_same_fields(fields: tuple[str, ...] | None, documents: ForwardIndex | None) -> None:
+    if fields is not None and documents is not None and documents.fields not in ((), fields):
+        raise ValueError(
+            f"the model reads the fields {', '.join(fields)}, but {documents!r} holds {', '.join(documents.fields)}: "
+            f"give fields={list(documents.fields)!r}, or build the forward index over the fields of the model"
+        )
+
+
+def _no_forward_index(given: Any) -> str:
+    said = f"documents must be a forward index, not {given!r:.80}"
+    if isinstance(given, str | os.PathLike):
+        return f"{said}; pn.ForwardIndex({os.fspath(given)!r}) opens one"
+    return f"{said}; pn.ForwardIndex.build(path, corpus) makes one"
