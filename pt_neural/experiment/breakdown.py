@@ -1,0 +1,194 @@
+"""A measure by classes of queries: how long they are, how rare their words."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from pt_neural.experiment.palette import COLOURS
+from pt_neural.experiment.values import measure_name
+from pt_neural.text import tokenise
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+STEP, SPREAD = 0.14, 0.7  # between the marks of two systems, and of all at most, in widths of a class
+
+
+class Breakdown:
+    """The mean of each system for each class of queries.
+
+    Attributes:
+        values: One row a query, one column a system.
+        classes: The class of each query, an ordered categorical with the same index.
+    """
+
+    def __init__(self, values: pd.DataFrame, classes: pd.Series):
+        self.values = values
+        self.classes = classes.cat.remove_unused_categories()
+
+    def to_frame(self) -> pd.DataFrame:
+        """Frame with the class, under the name of what the queries are classed by; ``queries``; a mean a system."""
+        groups = self.values.groupby(self.classes, observed=True)
+        frame = groups.mean().rename_axis(columns=None)
+        frame.insert(0, "queries", groups.size())
+        return frame.rename_axis(self.classes.name).reset_index()
+
+    def plot(self, ax: "Axes | None" = None, *, interval: bool = True) -> "Axes":
+        """Draw one line a system over the classes, with the number of queries under each class.
+
+        Args:
+            ax: Axes to draw on; a new figure by default.
+            interval: Whether to draw the 95% interval of each mean.
+        """
+        import matplotlib.pyplot as plt
+
+        if ax is None:
+            _, ax = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
+        frame, groups = self.to_frame(), self.values.groupby(self.classes, observed=True)
+        error = 1.96 * groups.std(ddof=1).fillna(0.0) / np.sqrt(groups.count())
+        places = np.arange(len(frame))
+        for number, (name, shift) in enumerate(zip(self.values, _shifts(self.values.shape[1]), strict=True)):
+            ax.errorbar(
+                places + shift,
+                frame[name].to_numpy(),
+                yerr=error[name].to_numpy() if interval else None,
+                color=COLOURS[number % len(COLOURS)],
+                marker="osD^v"[number % 5],
+                markersize=5,
+                linewidth=1.3,
+                elinewidth=0.8,
+                label=name,
+            )
+        labels = [f"{label}\n({count:,})" for label, count in zip(frame.iloc[:, 0], frame["queries"], strict=True)]
+        ax.set_xticks(places, labels)
+        ax.set(xlabel=f"{self.classes.name} (number of queries)", ylabel=measure_name(self.values))
+        columns = min(4, self.values.shape[1])
+        ax.legend(fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=columns, frameon=False)
+        return ax
+
+    def __repr__(self) -> str:
+        classes = len(self.classes.cat.categories)
+        return f"Breakdown({self.values.shape[1]} systems, {len(self.values):,} queries in {classes} classes)"
+
+
+def by_length(
+    values: pd.DataFrame, topics: pd.DataFrame, *, longest: int | None = None, min_queries: int = 20
+) -> Breakdown:
+    """Break a measure down by the number of terms of the query (Duet paper, Figure 5a).
+
+    Args:
+        values: One row a query, one column a system, as :func:`per_query` gives.
+        topics: The queries: ``qid, query``.
+        longest: Queries of this length and longer are one class; None for no such limit.
+        min_queries: A class with fewer queries is joined with those beside it.
+
+    Raises:
+        ValueError: If a query of the values is not among the topics.
+
+    Example::
+
+        by_length(values, topics).plot()
+    """
+    lengths = _queries(values, topics).map(lambda query: len(tokenise(query)))
+    starts = _large_enough(lengths if longest is None else lengths.clip(upper=longest), min_queries)
+    return Breakdown(values, _classes(lengths, starts, "terms of the query"))
+
+
+def by_rarity(
+    values: pd.DataFrame,
+    topics: pd.DataFrame,
+    training: Mapping[str, int] | Iterable[str],
+    *,
+    classes: int | Sequence[int] = 5,
+) -> Breakdown:
+    """Break a measure down by how often the query's rarest term occurs in training data (Duet paper, Figure 5b).
+
+    Queries with a term that never occurs are a class of their own, 0.
+
+    Args:
+        values: One row a query, one column a system, as :func:`per_query` gives.
+        topics: The queries: ``qid, query``.
+        training: The texts that a model was trained on, or the occurrences of each term in them.
+        classes: How many classes the other queries are put into, about equally many in each; or the least count of
+            each class, rising from 1.
+
+    Raises:
+        ValueError: If a query of the values is not among the topics, or if the counts do not rise from 1.
+        TypeError: If ``training`` is one string.
+
+    Example::
+
+        by_rarity(values, topics, training["query"]).to_frame()
+    """
+    occurrences = training if isinstance(training, Mapping) else count_terms(training)
+    rarest = _queries(values, topics).map(lambda query: min(map(_count(occurrences), tokenise(query)), default=0))
+    starts = _quantiles(rarest[rarest > 0], classes) if isinstance(classes, int) else list(classes)
+    if starts[0] != 1 or any(low >= high for low, high in pairwise(starts)):
+        raise ValueError(f"classes must be counts that rise from 1, or their number, not {classes!r}")
+    return Breakdown(values, _classes(rarest, [0, *starts], "occurrences of the rarest query term"))
+
+
+def count_terms(texts: Iterable[str]) -> Counter[str]:
+    """How often each term occurs in texts.
+
+    Example::
+
+        >>> count_terms(["a river", "A city"])["a"]
+        2
+    """
+    if isinstance(texts, str):
+        raise TypeError("training texts must be several strings, not one")
+    return Counter(chain.from_iterable(map(tokenise, texts)))
+
+
+def _count(occurrences: Mapping[str, int]) -> Callable[[str], int]:
+    return lambda term: occurrences.get(term, 0)
+
+
+def _queries(values: pd.DataFrame, topics: pd.DataFrame) -> pd.Series:
+    """The text of each query of the values."""
+    queries = topics.drop_duplicates("qid").set_index("qid")["query"]
+    lacking = values.index.difference(queries.index)
+    if len(lacking):
+        raise ValueError(f"topics lack query {lacking[0]!r} ({len(lacking)} queries in all) that has values")
+    return queries.reindex(values.index)
+
+
+def _large_enough(numbers: pd.Series, least: int) -> list[int]:
+    """Where classes of neighbouring numbers start, so that each has so many queries."""
+    starts, size, last = [], 0, None
+    for number, count in numbers.value_counts().sort_index().items():
+        if size == 0:
+            starts.append(number if last is None else last + 1)
+        size, last = size + count, number
+        if size >= least:
+            size = 0
+    if size and len(starts) > 1:
+        starts.pop()
+    return starts
+
+
+def _quantiles(numbers: pd.Series, classes: int) -> list[int]:
+    """Where classes of about equal size start; fewer than asked for where many numbers are equal."""
+    if numbers.empty or classes < 2:
+        return [1]
+    inner = np.quantile(numbers, np.arange(1, classes) / classes, method="higher")
+    return sorted({1, *inner.astype(int).tolist()})
+
+
+def _classes(numbers: pd.Series, starts: Sequence[int], name: str) -> pd.Series:
+    """The class of each number, labelled by what it holds."""
+    labels = [str(low) if high == low + 1 else f"{low}–{high - 1}" for low, high in pairwise(starts)]
+    codes = np.searchsorted(starts, numbers, side="right") - 1
+    classes = pd.Categorical.from_codes(codes, [*labels, f"{starts[-1]}+"], ordered=True)
+    return pd.Series(classes, index=numbers.index, name=name)
+
+
+def _shifts(count: int) -> np.ndarray:
+    """Where the systems' marks stand, side by side, from the middle of a class."""
+    width = min(SPREAD, STEP * (count - 1))
+    return np.linspace(-width / 2, width / 2, count)
