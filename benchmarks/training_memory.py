@@ -1,9 +1,12 @@
-"""Peak memory while a ranker trains on a million pairs, beside what the texts take.
+"""Peak memory while a ranker trains, beside what the texts and the network's weights take.
 
-Each pair is a query of three words and a title of eight, drawn from words made of letters. What the frame of pairs and
-the judgements take in memory, their strings included, is counted as text.
+Each pair is a query and a document of words made of letters, by default three words and a title of eight, a million
+times. What the frame of pairs and the judgements take in memory, their strings included, is counted as text; the
+weights are counted with their gradients and the two moments that Adam keeps.
 
     python benchmarks/training_memory.py
+    python benchmarks/training_memory.py --model Duet --pairs 1000 --query-terms 10 --document-terms 1000 \
+        --batch-size 64 --groups 256
 """
 
 import argparse
@@ -11,42 +14,46 @@ import resource
 import sys
 
 import numpy as np
-import pandas as pd
-from parts.synthetic import synthetic_words
+from parts.synthetic import synthetic_texts
 
 import pt_neural as pn
+import pt_neural.training.loop  # counts Lightning among the libraries
 
 
 def main() -> None:
     """Train for an epoch, and print memory before, at the peak, and the difference to the texts."""
     arguments = argparse.ArgumentParser(description=main.__doc__)
-    arguments.add_argument("--model", choices=["DSSM", "CLSM"], default="CLSM")
+    arguments.add_argument("--model", choices=["DSSM", "CLSM", "Duet"], default="CLSM")
     arguments.add_argument("--pairs", type=int, default=1_000_000)
     arguments.add_argument("--words", type=int, default=100_000, help="distinct words")
+    arguments.add_argument("--query-terms", type=int, default=3)
+    arguments.add_argument("--document-terms", type=int, default=8)
+    arguments.add_argument("--batch-size", type=int, default=1024, help="groups a step, each of five documents")
     arguments.add_argument("--groups", type=int, default=50_000, help="groups of the epoch; more only take longer")
     arguments = arguments.parse_args()
-    frame, qrels = synthetic_pairs(arguments.pairs, arguments.words)
+    libraries = peak_memory()
+    generator = np.random.default_rng(13)
+    sizes = {"terms": arguments.document_terms, "shared": arguments.query_terms}
+    frame = synthetic_texts(arguments.words, arguments.pairs, generator, **sizes).frame()
+    qrels = frame[["qid", "docno"]].assign(label=1)
     text = sum(int(part.memory_usage(deep=True).sum()) for part in (frame, qrels))
-    print(f"{arguments.pairs:,} pairs: {text / 1e9:.2f} GB of text; process {peak_memory() / 1e9:.2f} GB")
+    print(f"Python and libraries {libraries / 1e9:.2f} GB", flush=True)
+    print(f"{arguments.pairs:,} pairs: {text / 1e9:.2f} GB of text; process {peak_memory() / 1e9:.2f} GB", flush=True)
     training = pn.Training(
-        epochs=1, batch_size=1024, negatives="random", num_negatives=4, max_groups=arguments.groups, verbose=False
+        epochs=1,
+        batch_size=arguments.batch_size,
+        negatives="random",
+        num_negatives=4,
+        max_groups=arguments.groups,
+        verbose=False,
     )
     model = getattr(pn, arguments.model)(training=training).fit(frame, qrels)
     peak = peak_memory()
     seconds = model.history["seconds"].sum()
+    weights = sum(weight.numel() * weight.element_size() for weight in model.network.parameters())
     print(f"{model!r} trained on {arguments.groups:,} groups in {seconds:.0f} s ({model.report})")
+    print(f"weights {weights / 1e9:.2f} GB, with gradients and Adam's moments {4 * weights / 1e9:.2f} GB")
     print(f"peak {peak / 1e9:.2f} GB, {(peak - text) / 1e9:.2f} GB beside the text, Python and libraries included")
-
-
-def synthetic_pairs(pairs: int, words: int) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Queries with their titles, and judgements that say so."""
-    generator = np.random.default_rng(13)
-    drawn = synthetic_words(words, generator).astype(object)[generator.integers(words, size=(pairs, 8))]
-    qids, docnos = [f"q{i}" for i in range(pairs)], [f"d{i}" for i in range(pairs)]
-    texts = [" ".join(title) for title in drawn]
-    queries = [" ".join(title[:3]) for title in drawn]
-    frame = pd.DataFrame({"qid": qids, "query": queries, "docno": docnos, "text": texts})
-    return frame, frame[["qid", "docno"]].assign(label=1)
 
 
 def peak_memory() -> int:

@@ -6,6 +6,14 @@ from collections.abc import Callable
 import torch
 
 
+def print_machine() -> tuple[float, float]:
+    """Print and return the rates of matrix products and of reading."""
+    multiply, read = gemm_rate(), read_rate()
+    rates = f"GEMM {multiply / 1e9:.0f} GFLOP/s, read {read / 1e9:.0f} GB/s"
+    print(f"this machine, {torch.get_num_threads()} threads: {rates}")
+    return multiply, read
+
+
 def gemm_rate(size: int = 2048) -> float:
     """Floating-point operations per second of a float32 matrix product."""
     left, right = torch.randn(size, size), torch.randn(size, size)

@@ -1,29 +1,63 @@
 """Texts made of random words, the same for the same seed."""
 
+from typing import NamedTuple
+
 import numpy as np
+import pandas as pd
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
-def synthetic_titles(words: int, titles: int, negatives: int, seed: int) -> dict[str, list]:
-    """Titles of eight words, queries of three words of each, and for each query its title and its negatives.
+class Texts(NamedTuple):
+    """Documents, and for each a query to which it is the relevant one."""
 
-    The candidates are numbers of titles, the query's own first.
+    queries: list[str]
+    documents: list[str]
+
+    def frame(self) -> pd.DataFrame:
+        """Each query with its document: ``qid, query, docno, text``."""
+        qids, docnos = ([f"{letter}{i}" for i in range(len(self.queries))] for letter in "qd")
+        return pd.DataFrame({"qid": qids, "query": self.queries, "docno": docnos, "text": self.documents})
+
+
+def synthetic_texts(
+    words: int,
+    documents: int,
+    generator: np.random.Generator,
+    *,
+    terms: int,
+    shared: int,
+    others: int = 0,
+    letters: str = LETTERS,
+) -> Texts:
+    """Documents of so many terms drawn evenly from words made of the letters.
+
+    A query holds the first terms of its document, ``shared`` of them, and ``others`` drawn like those of documents.
     """
-    generator = np.random.default_rng(seed)
-    drawn = synthetic_words(words, generator).astype(object)[generator.integers(words, size=(titles, 8))]
-    own = np.arange(titles)[:, None]
-    steps = generator.integers(1, titles, size=(titles, negatives))
-    candidates = np.hstack([own, (own + steps) % titles])  # a title is never its own negative
-    return {
-        "queries": [" ".join(title[:3]) for title in drawn],
-        "titles": [" ".join(title) for title in drawn],
-        "candidates": candidates.tolist(),
-    }
+    vocabulary = synthetic_words(words, generator, letters).astype(object)
+    drawn = vocabulary[generator.integers(words, size=(documents, terms))]
+    further = vocabulary[generator.integers(words, size=(documents, others))]
+    queries = np.hstack([drawn[:, :shared], further])
+    return Texts(*([" ".join(text) for text in texts] for texts in (queries, drawn)))
 
 
-def synthetic_words(count: int, generator: np.random.Generator) -> np.ndarray:
+def synthetic_candidates(documents: int, negatives: int, generator: np.random.Generator) -> np.ndarray:
+    """Numbers of documents for each query, its own first: (documents, 1 + negatives)."""
+    own = np.arange(documents)[:, None]
+    steps = generator.integers(1, documents, size=(documents, negatives))
+    return np.hstack([own, (own + steps) % documents])  # a document is never its own negative
+
+
+def candidate_frame(frame: pd.DataFrame, candidates: np.ndarray) -> pd.DataFrame:
+    """A frame of queries and their documents, with the candidates of each query in place of its document."""
+    rows = frame[["qid", "query"]].loc[np.repeat(np.arange(len(candidates)), candidates.shape[1])]
+    documents = frame[["docno", "text"]].loc[candidates.ravel()]
+    return pd.concat([rows.reset_index(drop=True), documents.reset_index(drop=True)], axis=1)
+
+
+def synthetic_words(count: int, generator: np.random.Generator, letters: str = LETTERS) -> np.ndarray:
     """So many different words of four to ten letters."""
-    letters = np.array(list("abcdefghijklmnopqrstuvwxyz"))
     words: dict[str, None] = {}
     while len(words) < count:
-        words["".join(generator.choice(letters, size=generator.integers(4, 11)))] = None
+        words["".join(generator.choice(list(letters), size=generator.integers(4, 11)))] = None
     return np.array(list(words))
