@@ -14,11 +14,13 @@ from ir_measures import nDCG
 
 from pipelines import clsm_figures
 from pipelines.clsm_rankers import LEARNED, MIXED, SETTINGS, Rankers
-from pipelines.common import FIELDS, Collection, Split, Workspace, load, parser
+from pipelines.common import Split, Workspace
 from pipelines.comparison import System, by_seed, compare
+from pipelines.trained import parsed, training_collection, training_parser
 
 MEASURES = [nDCG @ 1, nDCG @ 3, nDCG @ 10]
-ROWS = ["ql", "sdm", "lsa", *LEARNED, *MIXED]
+UNTRAINED = ["ql", "sdm", "lsa"]
+ROWS = [*UNTRAINED, *LEARNED, *MIXED]
 DEFAULT = [row for row in ROWS if "shared" not in row]  # the paper's two networks for query and document
 PAIRS = [("dssm-50", "clsm-50"), ("dssm", "clsm"), ("dssm-4", "clsm-4"), ("dssm-shared", "clsm-shared")]
 WINDOW = 3  # of the CLSM in Tables 5 and 7
@@ -27,7 +29,7 @@ WINDOW = 3  # of the CLSM in Tables 5 and 7
 def main() -> None:
     """Print the tables, and save them with runs, settings, histories and figures."""
     arguments = options()
-    collection = training_collection(arguments)
+    collection = training_collection(arguments, [*LEARNED, *MIXED], UNTRAINED)
     workspace = Workspace(arguments.out, "clsm", collection)
     rankers = Rankers(workspace, arguments)
     rows = ["BM25", *(rankers.add(key) for key in ROWS if key in arguments.models)]
@@ -50,32 +52,9 @@ def main() -> None:
 
 def options() -> argparse.Namespace:
     """The pipeline's arguments."""
-    arguments = parser(__doc__.split("\n\n")[0])
-    arguments.add_argument("--seeds", type=int, nargs="+", help="seeds of training; default: --seed")
-    arguments.add_argument("--fields", nargs="+", default=list(FIELDS), help="what all rankers read (paper: title)")
-    arguments.add_argument("--depth", type=int, default=100, help="candidates a query in the telescoped tables")
-    arguments.add_argument("--dim", type=int, default=200, help="dimensions of LSA")
-    arguments.add_argument("--epochs", type=int, default=20, help="epochs of training, at most")
-    arguments.add_argument("--batch-size", type=int, default=256, help="groups a step (paper: 1024)")
-    arguments.add_argument("--groups", type=int, help="train on at most so many groups an epoch; default: all")
-    arguments.add_argument("--queries", type=int, help="sample of dev and of test queries; default: all")
-    arguments.add_argument("--models", nargs="+", choices=ROWS, default=DEFAULT, help="rows beside BM25")
+    arguments = training_parser(__doc__.split("\n\n")[0], ROWS, DEFAULT)
     arguments.add_argument("--windows", type=int, nargs="*", default=[1, 3, 5], help="rows of Table 6; none: no table")
-    arguments = arguments.parse_args()
-    arguments.seeds = arguments.seeds or [arguments.seed]
-    return arguments
-
-
-def training_collection(arguments: argparse.Namespace) -> Collection:
-    """The dataset, which must have training queries if a model is to be trained."""
-    collection = load(arguments.dataset)
-    if collection.train is None and set(arguments.models) & {*LEARNED, *MIXED}:
-        raise SystemExit(
-            f"{collection.name} has no training queries, which DSSM and CLSM learn from. Choose a dataset with a split "
-            "named train, such as neural:pydocs, or a folder with qrels/train.tsv as neural:folder:PATH; or choose "
-            "rows that need no training: --models ql sdm lsa"
-        )
-    return collection.sample(arguments.queries, arguments.seed) if arguments.queries else collection
+    return parsed(arguments)
 
 
 def window_name(name: str, window: int) -> str:

@@ -9,8 +9,8 @@ from ir_measures import nDCG
 
 from pipelines.clsm_rankers import Rankers
 from pipelines.comparison import alpha_picture
+from pt_neural.experiment.palette import COLOURS
 
-COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000", "#999999"]
 DEV = f"dev {nDCG @ 10}"  # the column of a model's history
 TITLES = {"telescoped": "BM25's candidates re-ranked", "all-documents": "every document a candidate"}
 

@@ -1,32 +1,19 @@
 """The rankers of the CLSM paper's tables, each as a re-ranker of BM25's candidates and over the whole collection."""
 
 import argparse
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
-import pandas as pd
 import pyterrier as pt
 from ir_measures import nDCG
 
 import pt_neural as pn
 from pipelines.common import Workspace
 from pipelines.comparison import System, tuned
+from pipelines.trained import Learned, TrainedRankers
 from pt_neural.experiment import AlphaCurve
 
 SETTINGS = ("telescoped", "all-documents")
 DEPTH = 100  # documents a query in the run files of all documents
-
-
-@dataclass(frozen=True)
-class Learned:
-    """A model with the negatives that it is trained with."""
-
-    name: str
-    model: type[pn.DSSM | pn.CLSM]
-    negatives: Mapping[str, Any]
-    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 def random_negatives(number: int) -> dict[str, Any]:
@@ -47,8 +34,8 @@ LEARNED = {
 MIXED = {f"bm25+{key}": key for key in ("dssm", "clsm", "dssm-shared", "clsm-shared")}
 
 
-class Rankers:
-    """Rankers by name; what is trained is kept in the workspace and used again.
+class Rankers(TrainedRankers):
+    """Rankers by name, in both settings.
 
     Args:
         workspace: Where artifacts are.
@@ -56,18 +43,12 @@ class Rankers:
 
     Attributes:
         systems: For each setting, what ``compare`` takes; ``BM25`` is always there.
-        models: The trained models, by name and seed.
         curves: For each mixture's name and setting, the alpha curve of each seed.
     """
 
     def __init__(self, workspace: Workspace, arguments: argparse.Namespace):
-        self.workspace, self.collection, self.arguments = workspace, workspace.collection, arguments
-        self.index = workspace.index(arguments.fields)
-        self.documents = workspace.forward_index(arguments.fields)
-        self.bm25 = self.index.bm25()
-        self.candidates = self.bm25 % arguments.depth
+        super().__init__(workspace, arguments)
         self.systems: dict[str, dict[str, System]] = {setting: {} for setting in SETTINGS}
-        self.models: dict[str, dict[int, pn.DSSM | pn.CLSM]] = {}
         self.curves: dict[tuple[str, str], dict[int, AlphaCurve]] = {}
         self._put("BM25", self.candidates, self.bm25 % DEPTH)
 
@@ -94,12 +75,8 @@ class Rankers:
 
     def learned(self, row: Learned) -> str:
         """A trained model, once for each seed."""
-        models = self.trained(row)
-        return self._put(
-            row.name,
-            {seed: self.candidates >> model for seed, model in models.items()},
-            {seed: model.retriever(model.vectors) % DEPTH for seed, model in models.items()},
-        )
+        everything = {seed: model.retriever(model.vectors) % DEPTH for seed, model in self.trained(row).items()}
+        return self._put(row.name, self.reranking(row), everything)
 
     def mixed(self, row: Learned) -> str:
         """BM25 and a trained model, with an alpha of its own for each seed and setting."""
@@ -118,41 +95,6 @@ class Rankers:
             systems[seed] = system % DEPTH
         self.curves[name, setting] = curves
         return systems
-
-    def trained(self, row: Learned) -> dict[int, pn.DSSM | pn.CLSM]:
-        """The model of each seed, over kept vectors of all documents."""
-        if row.name not in self.models:
-            self.models[row.name] = {seed: self._trained(row, seed) for seed in self.arguments.seeds}
-        return self.models[row.name]
-
-    def _trained(self, row: Learned, seed: int) -> pn.DSSM | pn.CLSM:
-        print(f"{row.name}, seed {seed}", flush=True)
-        training = pn.Training(
-            epochs=self.arguments.epochs,
-            batch_size=self.arguments.batch_size,
-            max_groups=self.arguments.groups,
-            dev_measure=nDCG @ 10,
-            seed=seed,
-            **row.negatives,
-        )
-        model = row.model(training=training, documents=self.documents, fields=self.documents.fields, **row.options)
-        return self.workspace.trained(model, *self.examples)
-
-    @cached_property
-    def examples(self) -> list[pd.DataFrame]:
-        """What models are fitted on: judged pairs, for negatives come from elsewhere; and BM25's candidates of dev."""
-        return self.collection.examples(self.candidates)
-
-    def histories(self) -> pd.DataFrame:
-        """What happened in each epoch of each training: ``system, seed, epoch, loss, ..``."""
-        return pd.concat(
-            [
-                model.history.assign(system=name, seed=seed)
-                for name, models in self.models.items()
-                for seed, model in models.items()
-            ],
-            ignore_index=True,
-        )
 
     def alphas(self) -> dict[str, float]:
         """The chosen weight of the trained model in each mixture."""

@@ -171,19 +171,21 @@ class Workspace:
             documents,
         )
 
-    def trained(self, model: "pn.DSSM | pn.CLSM", *examples: pd.DataFrame) -> "pn.DSSM | pn.CLSM":
-        """A model trained once, over kept vectors.
+    def trained(self, model: Any, *examples: pd.DataFrame) -> Any:
+        """A model trained once, over kept vectors if it is one that has vectors.
 
         Args:
             model: The model as it is to be trained, with a forward index of its documents.
             *examples: Arguments of its ``fit``. They and all settings tell kept models apart.
         """
-        return self.over_vectors(
-            f"{model.artifact_format}-{_digest(model, examples)}",
-            lambda path: model.fit(*examples).save(path),
-            type(model).load,
-            model.documents,
-        )
+        name = f"{model.artifact_format}-{_digest(model, examples)}"
+
+        def build(path: Path) -> None:
+            model.fit(*examples).save(path)
+
+        if hasattr(model, "vectors"):
+            return self.over_vectors(name, build, type(model).load, model.documents)
+        return self.built(name, build, partial(type(model).load, documents=model.documents))
 
     def over_vectors(
         self, name: str, build: Callable[[Path], Any], load: Callable[..., Any], documents: pn.ForwardIndex
@@ -219,7 +221,7 @@ def _of_fields(name: str, fields: Sequence[str]) -> str:
     return name if tuple(fields) == FIELDS else "-".join([name, *fields])
 
 
-def _digest(model: "pn.DSSM | pn.CLSM", examples: Iterable[pd.DataFrame]) -> str:
+def _digest(model: Any, examples: Iterable[pd.DataFrame]) -> str:
     """Changes with all that a trained model depends on."""
     training = {name: value for name, value in model.training.to_json().items() if name != "verbose"}
     settings = [model.settings(), list(model.fields), training]

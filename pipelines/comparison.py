@@ -1,22 +1,94 @@
 """What the pipelines share: experiments with significance tests, mixtures that are tuned, and their curves."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
 import pyterrier as pt
 from cycler import cycler
 from ir_measures import Measure
-from scipy.stats import ttest_rel
 
 import pt_neural as pn
 from pipelines.common import Collection, Split
-from pt_neural.experiment import AlphaCurve
+from pt_neural.experiment import AlphaCurve, per_query, significance
+from pt_neural.experiment.differences import Correction
 
 System = pt.Transformer | Mapping[int, pt.Transformer]
+
+
+class Comparison:
+    """Systems on the same queries, each run once; runs and the values of each query are saved.
+
+    Args:
+        split: The queries.
+        measures: What to measure.
+        runs: Folder for the run files and the values of each query.
+    """
+
+    def __init__(self, split: Split, measures: Sequence[Measure], runs: Path):
+        self.split, self.measures, self.runs = split, measures, runs
+        self._members: dict[str, list[str]] = {}  # the names of each system's runs, one a seed
+        self._result = pd.DataFrame()
+
+    def add(self, systems: Mapping[str, System]) -> None:
+        """Run and measure the systems whose names are not there yet: transformers, or several by their seeds."""
+        members = {name: by_seed(name, system) for name, system in systems.items() if name not in self._members}
+        flat = {name: system for member in members.values() for name, system in member.items()}
+        if not flat:
+            return
+        self.runs.mkdir(parents=True, exist_ok=True)
+        # PyTerrier advises its plan "tree", which cannot save runs.
+        warnings.filterwarnings("ignore", message="There are shared pipeline components")
+        result = pt.Experiment(
+            list(flat.values()),
+            self.split.topics,
+            self.split.qrels,
+            self.measures,
+            names=list(flat),
+            perquery=True,
+            save_dir=str(self.runs),
+            save_mode="overwrite",
+        )
+        self._result = pd.concat([self._result, result], ignore_index=True)
+        self._members |= {name: list(member) for name, member in members.items()}
+
+    def values(self, measure: Measure, names: Iterable[str]) -> pd.DataFrame:
+        """One row a query, one column a system: the mean over its seeds."""
+        values = per_query(self._result, measure)
+        means = {name: values[self._members[name]].mean(axis=1) for name in names}
+        return pd.DataFrame(means).rename_axis(columns=str(measure))
+
+    def seed_means(self, measure: Measure, name: str) -> pd.Series:
+        """The mean over queries of each run of a system."""
+        return per_query(self._result, measure)[self._members[name]].mean()
+
+    def table(
+        self, names: Sequence[str], baselines: Mapping[str, str], correction: Correction = "holm"
+    ) -> pd.DataFrame:
+        """The means as text; marks tell what differs from the baselines.
+
+        Args:
+            names: The systems.
+            baselines: The mark of each baseline, by the baseline's name.
+            correction: Of the p-values.
+
+        Returns:
+            Frame with ``system`` and one text column a measure: the mean, with ± and the standard deviation over
+            seeds where there are several, and the mark of each baseline that differs: p < 0.05 of a paired t-test over
+            queries, corrected for the number of systems. The value of a query is then its mean over seeds.
+        """
+        table = pd.DataFrame({"system": list(names)})
+        for measure in self.measures:
+            values = self.values(measure, names)
+            marks = dict.fromkeys(names, "")
+            for baseline, mark in baselines.items():
+                for name in different(values, baseline, correction):
+                    marks[name] += mark
+            means = {name: mean_over_seeds(self.seed_means(measure, name)) for name in names}
+            table[str(measure)] = [means[name] + marks[name] for name in names]
+        return table
 
 
 def compare(
@@ -27,45 +99,10 @@ def compare(
     baselines: Mapping[str, str],
     runs: Path,
 ) -> pd.DataFrame:
-    """One ``pt.Experiment``, its runs saved; marks tell what differs from the baselines.
-
-    Args:
-        systems: Transformers by name, or several by the seed that each was trained with.
-        split: The queries.
-        measures: What to report.
-        baselines: The mark of each baseline, by the baseline's name.
-        runs: Folder for the run files and the values of each query.
-
-    Returns:
-        Frame with ``system`` and one text column a measure: the mean, with ± and the standard deviation over seeds
-        where there are several, and the mark of each baseline that differs: p < 0.05 of a paired t-test over queries,
-        with Holm's correction over systems. The value of a query is then its mean over seeds.
-    """
-    runs.mkdir(parents=True, exist_ok=True)
-    members = {name: by_seed(name, system) for name, system in systems.items()}
-    flat = {name: system for member in members.values() for name, system in member.items()}
-    # PyTerrier advises its plan "tree", which cannot save runs.
-    warnings.filterwarnings("ignore", message="There are shared pipeline components")
-    result = pt.Experiment(
-        list(flat.values()),
-        split.topics,
-        split.qrels,
-        measures,
-        names=list(flat),
-        perquery=True,
-        save_dir=str(runs),
-        save_mode="overwrite",
-    )
-    table = pd.DataFrame({"system": list(systems)})
-    for measure in map(str, measures):
-        values = result[result["measure"] == measure].pivot_table("value", "qid", "name").fillna(0.0)
-        means = pd.DataFrame({name: values[list(member)].mean(axis=1) for name, member in members.items()})
-        marks = dict.fromkeys(systems, "")
-        for baseline, mark in baselines.items():
-            for name in different(means, baseline):
-                marks[name] += mark
-        table[measure] = [mean_over_seeds(values[list(members[name])].mean()) + marks[name] for name in systems]
-    return table
+    """One table of systems, as :meth:`Comparison.table` makes it."""
+    comparison = Comparison(split, measures, runs)
+    comparison.add(systems)
+    return comparison.table(list(systems), baselines)
 
 
 def by_seed(name: str, system: System) -> dict[str, pt.Transformer]:
@@ -77,24 +114,10 @@ def by_seed(name: str, system: System) -> dict[str, pt.Transformer]:
     return {f"{name}, seed {seed}": transformer for seed, transformer in system.items()}
 
 
-def different(values: pd.DataFrame, baseline: str, level: float = 0.05) -> list[str]:
-    """The systems that differ from a baseline by a paired t-test over queries, with Holm's correction over systems.
-
-    Args:
-        values: One row a query, one column a system.
-        baseline: One of the columns.
-        level: The largest p-value that counts.
-    """
-    others = [name for name in values if name != baseline]
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # of systems whose values are all alike
-        p_values = np.array([ttest_rel(values[name], values[baseline]).pvalue for name in others])
-    p_values = np.nan_to_num(p_values, nan=1.0)
-    order = np.argsort(p_values, kind="stable")
-    # By hand, because statsmodels' multipletests collects garbage in each call, which takes a third of a second.
-    corrected = np.maximum.accumulate(p_values[order] * np.arange(len(others), 0, -1))
-    rejected = {others[place] for place in order[corrected < level]}
-    return [name for name in others if name in rejected]
+def different(values: pd.DataFrame, baseline: str, correction: Correction = "holm", level: float = 0.05) -> list[str]:
+    """The systems that differ from a baseline, which is one of the columns, by a paired t-test over queries."""
+    frame = significance(values, baseline, correction=correction)
+    return frame.loc[frame["corrected"] < level, "system"].tolist()
 
 
 def mean_over_seeds(means: pd.Series) -> str:
