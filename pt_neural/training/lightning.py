@@ -13,9 +13,10 @@ import numpy as np
 import torch
 from lightning.pytorch import LightningModule, Trainer
 from torch import Tensor, nn
+from torch.utils.data import DataLoader
 
 from pt_neural.training.callbacks import EpochBars, KeepCheckpoints, StopEarly, TimeLimit
-from pt_neural.training.sampling import Batch
+from pt_neural.training.sampling import Batch, EpochSampler, GroupBatches
 from pt_neural.training.settings import Training
 
 _OPTIMISERS = {
@@ -32,17 +33,24 @@ class GroupTraining(LightningModule):
     def __init__(
         self,
         network: nn.Module,
+        batches: GroupBatches,
         loss: Callable[[Tensor, Tensor, Tensor], Tensor],
         training: Training,
         evaluate: Callable[[], float] | None,
     ):
         super().__init__()
         self.network = network
+        self.batches = batches
         self.loss = loss
         self.training_settings = training
         self.evaluate = evaluate
         self.dev_name = f"dev {training.dev_measure}"
         self.history: list[dict[str, Any]] = []
+
+    def train_dataloader(self) -> DataLoader:
+        """The share of the batches that this device has among those of the trainer."""
+        sampler = EpochSampler(self.batches, self.trainer.global_rank, self.trainer.world_size)
+        return DataLoader(self.batches, batch_size=None, sampler=sampler)
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         """The optimiser that the settings name."""

@@ -12,13 +12,12 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.utils.data import DataLoader
 
 from pt_neural._artifacts import read_json, write_json
 from pt_neural.training.callbacks import BEST, LAST, KeepCheckpoints
 from pt_neural.training.lightning import GroupTraining, quiet, trainer_for
 from pt_neural.training.losses import Loss
-from pt_neural.training.sampling import EpochSampler, GroupBatches
+from pt_neural.training.sampling import GroupBatches
 from pt_neural.training.settings import Training
 
 # What may differ between an interrupted run and the one that goes on.
@@ -53,18 +52,18 @@ def train(
         ValueError: If ``checkpoint_dir`` holds the checkpoints of another run, or a damaged one.
         KeyboardInterrupt: If the user interrupts; the network then has the best weights so far.
     """
-    module = GroupTraining(network, loss, training, evaluate)
+    module = GroupTraining(network, batches, loss, training, evaluate)
     with ExitStack() as stack:
+        stack.enter_context(_process_group_of_this_fit())
         if training.checkpoint_dir is None:
             directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pt_neural-")))
         else:
             directory = _checkpoint_directory(training, batches, network, [evaluate is not None, origin()])
         checkpoints = KeepCheckpoints(directory, resumable=training.checkpoint_dir is not None)
-        loader = DataLoader(batches, batch_size=None, sampler=EpochSampler(batches))
         try:
             with quiet(), torch.random.fork_rng(range(torch.cuda.device_count())), _interruptible():
                 trainer = trainer_for(training, checkpoints, dev=evaluate is not None)
-                trainer.fit(module, loader, ckpt_path=_last_checkpoint(directory), weights_only=True)
+                trainer.fit(module, ckpt_path=_last_checkpoint(directory), weights_only=True)
         finally:
             network.to("cpu").eval()
             if (checkpoints.directory / BEST).exists():
@@ -116,6 +115,21 @@ def _read_tensors(path: Path, *, device: str = "cpu") -> dict[str, Any]:
         return torch.load(path, map_location=device, weights_only=True)
     except Exception as error:
         raise ValueError(f"{path} is damaged ({error!r:.120}); delete {path.parent} to begin anew") from None
+
+
+@contextmanager
+def _process_group_of_this_fit() -> Iterator[None]:
+    """Let the group of processes that several devices form end with the fit, for the next may have other devices."""
+    before = _in_process_group()
+    try:
+        yield
+    finally:
+        if _in_process_group() and not before:
+            torch.distributed.destroy_process_group()
+
+
+def _in_process_group() -> bool:
+    return torch.distributed.is_available() and torch.distributed.is_initialized()
 
 
 @contextmanager

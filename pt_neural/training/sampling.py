@@ -117,10 +117,17 @@ class EpochSampler(Sampler):
     """Yields ``(epoch, number)`` for each batch of the current epoch, which Lightning sets.
 
     Several devices share the batches; each has as many, so that a few may be had twice.
+
+    Args:
+        batches: The batches.
+        rank: Number of this device among them, from 0.
+        devices: Number of devices.
     """
 
-    def __init__(self, batches: GroupBatches):
+    def __init__(self, batches: GroupBatches, rank: int = 0, devices: int = 1):
         self.batches = batches
+        self.rank = rank
+        self.devices = devices
         self.epoch = 0
 
     def set_epoch(self, epoch: int) -> None:
@@ -128,14 +135,7 @@ class EpochSampler(Sampler):
         self.epoch = epoch
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
-        rank, devices = _place_among_devices()
-        return ((self.epoch, (rank + step * devices) % len(self.batches)) for step in range(len(self)))
+        return ((self.epoch, (self.rank + step * self.devices) % len(self.batches)) for step in range(len(self)))
 
     def __len__(self) -> int:
-        return -(-len(self.batches) // _place_among_devices()[1])
-
-
-def _place_among_devices() -> tuple[int, int]:
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
-        return torch.distributed.get_rank(), torch.distributed.get_world_size()
-    return 0, 1
+        return -(-len(self.batches) // self.devices)

@@ -466,6 +466,41 @@ def test_no_gpu_but_cuda_is_taken_unasked(fit_table, monkeypatch):
     assert type(taken[0].accelerator).__name__ == "CPUAccelerator"
 
 
+# Fits a table on two devices, then on one, then on two again; the strategy "ddp" runs the script once more.
+SEVERAL_FITS = """
+import os, runpy, sys
+import torch
+from pt_neural.training.sampling import GroupBatches
+
+conftest, strategy, place = runpy.run_path(sys.argv[1]), sys.argv[2], os.environ.get("LOCAL_RANK", "0")
+seen, batch = [], GroupBatches.__getitem__
+GroupBatches.__getitem__ = lambda batches, key: seen.append(key[1]) or batch(batches, key)
+for settings in ({"devices": 2, "strategy": strategy}, {}, {"devices": 2, "strategy": strategy}):
+    seen.clear()
+    history = []
+    conftest["train_table"](conftest["table_training"](epochs=1, **settings), history=history)
+    line = f"{place} {sorted(seen)} {len(history)} {torch.distributed.is_initialized()}"
+    os.write(1, f"{line}\\n".encode())  # whole, which print does not promise to two processes
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="forks after torch has been imported")
+@pytest.mark.parametrize("strategy", ["ddp", "ddp_fork"])
+def test_a_later_fit_has_the_devices_that_it_asks_for(strategy, tmp_path):
+    (tmp_path / "script.py").write_text(SEVERAL_FITS)
+    command = [sys.executable, tmp_path / "script.py", Path(__file__).with_name("conftest.py"), strategy]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 0, ended.stderr
+    shared, alone = ("[0, 2]", "[1, 3]"), "[0, 1, 2, 3]"
+    if strategy == "ddp":
+        expected = [
+            f"{place} {batches} 1 False" for place in (0, 1) for batches in (shared[place], alone, shared[place])
+        ]
+    else:  # the batches of two devices are read in processes that are gone
+        expected = [f"0 {batches} 1 False" for batches in ("[]", alone, "[]")]
+    assert sorted(ended.stdout.splitlines()) == sorted(expected)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="forks after torch has been imported")
 def test_two_processes_share_the_batches(fit_table):
     history = []

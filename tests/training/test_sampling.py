@@ -156,11 +156,11 @@ def test_the_sampler_gives_every_batch_of_the_epoch_that_was_set():
 
 
 @pytest.mark.parametrize(("devices", "each"), [(1, 5), (2, 3), (3, 2), (7, 1)])
-def test_devices_share_the_batches_and_have_as_many_each(monkeypatch, devices, each):
-    sampler = EpochSampler(batches_of(groups_of(40), negatives="random", batch_size=8))
+def test_devices_share_the_batches_and_have_as_many_each(devices, each):
+    batches = batches_of(groups_of(40), negatives="random", batch_size=8)
     shares = []
     for rank in range(devices):
-        monkeypatch.setattr("pt_neural.training.sampling._place_among_devices", lambda rank=rank: (rank, devices))
+        sampler = EpochSampler(batches, rank, devices)
         shares.append(list(sampler))
         assert len(shares[-1]) == len(sampler) == each
     assert {key for share in shares for key in share} == {(0, number) for number in range(5)}
