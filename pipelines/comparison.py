@@ -32,9 +32,12 @@ class Comparison:
         self._members: dict[str, list[str]] = {}  # the names of each system's runs, one a seed
         self._result = pd.DataFrame()
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._members
+
     def add(self, systems: Mapping[str, System]) -> None:
         """Run and measure the systems whose names are not there yet: transformers, or several by their seeds."""
-        members = {name: by_seed(name, system) for name, system in systems.items() if name not in self._members}
+        members = {name: by_seed(name, system) for name, system in systems.items() if name not in self}
         flat = {name: system for member in members.values() for name, system in member.items()}
         if not flat:
             return
