@@ -20,18 +20,24 @@ class ArtifactError(ValueError):
 
 
 @contextmanager
-def atomic_directory(path: str | os.PathLike, *, overwrite: bool = False) -> Iterator[Path]:
+def atomic_directory(
+    path: str | os.PathLike, *, overwrite: bool = False, type: str | None = None, format: str | None = None
+) -> Iterator[Path]:
     """Give a temporary sibling of ``path`` to write to, and put it in place only if the block succeeds.
 
     Args:
         path: The directory to create. Missing parents are created.
         overwrite: Replace a directory that is already there; it stays untouched until the block ends.
+        type: What is going to be written, as :func:`write_metadata` names it, to refuse at once what would be refused
+            in the end.
+        format: Likewise.
 
     Raises:
-        FileExistsError: If ``path`` exists and ``overwrite`` is false, or if ``path`` is a file.
+        FileExistsError: If ``path`` exists and ``overwrite`` is false, if it is a file, or if it holds an artifact of
+            another type or format than that which was written.
     """
     path = Path(path)
-    refuse_existing(path, overwrite=overwrite)
+    refuse_existing(path, overwrite=overwrite, type=type, format=format)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent))
     try:
@@ -39,14 +45,17 @@ def atomic_directory(path: str | os.PathLike, *, overwrite: bool = False) -> Ite
         umask = os.umask(0)
         os.umask(umask)
         temporary.chmod(0o777 & ~umask)
-        refuse_existing(path, overwrite=overwrite)
+        written = read_json(temporary / METADATA) if (temporary / METADATA).exists() else {}
+        refuse_existing(path, overwrite=overwrite, type=written.get("type"), format=written.get("format"))
         _replace_directory(temporary, path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def refuse_existing(path: str | os.PathLike, *, overwrite: bool) -> None:
-    """Raise FileExistsError where writing to ``path`` would destroy something."""
+def refuse_existing(
+    path: str | os.PathLike, *, overwrite: bool, type: str | None = None, format: str | None = None
+) -> None:
+    """Raise FileExistsError where writing an artifact to ``path`` would destroy something."""
     path = Path(path)
     if path.exists() and not path.is_dir():
         raise FileExistsError(f"{path} is a file; name a directory that does not exist yet")
@@ -54,6 +63,22 @@ def refuse_existing(path: str | os.PathLike, *, overwrite: bool) -> None:
         raise FileExistsError(f"{path} exists already; pass overwrite=True to replace it, or choose another path")
     if path.exists() and any(path.iterdir()) and not (path / METADATA).exists():
         raise FileExistsError(f"{path} holds other things than an artifact ({METADATA} is missing); it stays as it is")
+    if path.exists() and any(path.iterdir()) and type is not None:
+        found = _kind(path)
+        if found != (type, format):
+            raise FileExistsError(
+                f"{path} holds a {found[0]}.{found[1]}, not a {type}.{format} to be replaced; it stays as it is. "
+                "Choose another path, or delete it"
+            )
+
+
+def _kind(directory: Path) -> tuple[str | None, str | None]:
+    """Type and format of an artifact, None where its metadata do not tell."""
+    try:
+        metadata = read_json(directory / METADATA)
+    except ArtifactError:
+        return None, None
+    return (metadata.get("type"), metadata.get("format")) if isinstance(metadata, dict) else (None, None)
 
 
 def _replace_directory(source: Path, target: Path) -> None:
@@ -136,7 +161,7 @@ def read_metadata(directory: str | os.PathLike, *, type: str, format: str, versi
     if not directory.is_dir():
         raise ArtifactError(f"{directory} is a file; a {type} is a directory")
     metadata = read_json(directory / METADATA)
-    found = (metadata.get("type"), metadata.get("format")) if isinstance(metadata, dict) else (None, None)
+    found = _kind(directory)
     if found != (type, format):
         raise ArtifactError(f"{directory / METADATA} describes {found[0]}.{found[1]}, not {type}.{format}")
     if not isinstance(metadata.get("version", 1), int):

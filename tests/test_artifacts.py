@@ -59,6 +59,29 @@ def test_overwrites_only_when_told(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
+def write_artifact(path, type, format, **options):
+    with atomic_directory(path, overwrite=True, **options) as temporary:
+        write_metadata(temporary, type=type, format=format)
+
+
+def test_an_artifact_of_another_kind_is_never_replaced(tmp_path):
+    write_artifact(tmp_path / "a", "ranker", "lsa")
+    for type, format in (("ranker", "dssm"), ("forward_index", "lsa")):
+        with pytest.raises(FileExistsError, match=rf"holds a ranker\.lsa, not a {type}\.{format}"):
+            write_artifact(tmp_path / "a", type, format)
+        with (
+            pytest.raises(FileExistsError, match="holds a ranker"),
+            atomic_directory(tmp_path / "a", overwrite=True, type=type, format=format),
+        ):
+            pytest.fail("what would be refused in the end is refused at once")
+    assert read_metadata(tmp_path / "a", type="ranker", format="lsa")
+    write_artifact(tmp_path / "a", "ranker", "lsa")
+    (tmp_path / "a" / "pt_meta.json").write_text("{")
+    with pytest.raises(FileExistsError, match="stays as it is"):
+        write_artifact(tmp_path / "a", "ranker", "lsa")
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
 def test_a_file_is_never_replaced(tmp_path):
     (tmp_path / "a").write_text("precious")
     with pytest.raises(FileExistsError, match="is a file"):

@@ -1,14 +1,12 @@
 """The Dual Embedding Space Model (Mitra, Nalisnick, Craswell and Caruana, 2016)."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from pt_neural._arguments import checked_choice
-from pt_neural._artifacts import atomic_directory, read_json, read_metadata, write_json, write_metadata
 from pt_neural.embeddings import EmbeddingSpaces, Space
 from pt_neural.rankers import TwoTower
 from pt_neural.text import ForwardIndex, PackedSequences, Vocabulary, tokenise_packed
@@ -57,6 +55,8 @@ class DESM(TwoTower):
     """
 
     schematic = {"label": "DESM", "help_url": None}
+    artifact_format = "desm"
+    free_settings: ClassVar[tuple[str, ...]] = ("fields", "spaces", "query", "document", "count_unknown")
 
     def __init__(
         self,
@@ -108,35 +108,16 @@ class DESM(TwoTower):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_mapping": None}  # the copy reads the forward index anew
 
-    def save(self, path: str | os.PathLike, *, overwrite: bool = False) -> None:
-        """Write the model with its embeddings to a directory, atomically.
+    def settings(self) -> dict[str, Any]:
+        """What makes the model what it is, beside the embeddings."""
+        return {"query": self.query, "document": self.document, "count_unknown": self.count_unknown}
 
-        Args:
-            path: Directory to create.
-            overwrite: Replace a model that is there.
-        """
-        settings = {"query": self.query, "document": self.document, "count_unknown": self.count_unknown}
-        with atomic_directory(path, overwrite=overwrite) as temporary:
-            write_metadata(temporary, type="ranker", format="desm")
-            write_json(temporary / "config.json", {**settings, "fields": list(self.fields)})
-            self.spaces.save(temporary / "spaces")
+    def _save_parts(self, directory: Path) -> None:
+        self.spaces.save(directory / "spaces")
 
     @classmethod
-    def load(cls, path: str | os.PathLike, **options: Any) -> "DESM":
-        """Read what :meth:`save` wrote.
-
-        Args:
-            path: The directory.
-            **options: Arguments of the class that differ, such as ``vectors=``.
-
-        Raises:
-            FileNotFoundError: If there is no such directory.
-            ArtifactError: If a file in it is damaged or foreign; the message names the file.
-        """
-        path = Path(path)
-        read_metadata(path, type="ranker", format="desm")
-        spaces = EmbeddingSpaces.load(path / "spaces")
-        return cls(spaces, **{**read_json(path / "config.json"), **options})
+    def _arguments(cls, config: Any, directory: Path) -> dict[str, Any]:
+        return {**config, "spaces": EmbeddingSpaces.load(directory / "spaces")}
 
     def __repr__(self) -> str:
         return f"DESM({self.query}-{self.document})"

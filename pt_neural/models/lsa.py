@@ -1,24 +1,14 @@
 """Latent semantic analysis (Deerwester et al., 1990), a baseline of the DESM, Duet and SSI papers."""
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
 
 from pt_neural._arguments import checked_choice, checked_number
-from pt_neural._artifacts import (
-    ArtifactError,
-    atomic_directory,
-    read_json,
-    read_metadata,
-    read_tensors,
-    write_json,
-    write_metadata,
-    write_tensors,
-)
+from pt_neural._artifacts import read_tensors, write_tensors
 from pt_neural.models.truncated_svd import decompose
 from pt_neural.rankers import TwoTower
 from pt_neural.text import ForwardIndex, PackedSequences, Vocabulary, tokenise_packed
@@ -78,6 +68,8 @@ class LSA(TwoTower):
     """
 
     schematic = {"label": "LSA", "help_url": None}
+    artifact_format = "lsa"
+    free_settings: ClassVar[tuple[str, ...]] = ("fields", "scaling")
 
     def __init__(
         self,
@@ -198,50 +190,18 @@ class LSA(TwoTower):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_mapping": None}  # the copy reads the forward index anew
 
-    def save(self, path: str | os.PathLike, *, overwrite: bool = False) -> None:
-        """Write the fitted model to a directory, atomically.
+    def settings(self) -> dict[str, Any]:
+        """What makes the model what it is."""
+        return {name: getattr(self, name) for name in (*FITTED_WITH, "scaling")}
 
-        Args:
-            path: Directory to create.
-            overwrite: Replace a model that is there.
+    def _save_parts(self, directory: Path) -> None:
+        weights = {"term_vectors": self.term_vectors, "singular_values": self.singular_values}
+        write_tensors(directory / "weights.safetensors", weights)
+        self.vocabulary.save(directory / "vocabulary")
 
-        Raises:
-            RuntimeError: If the model is not fitted.
-        """
-        self._require_fitted()
-        with atomic_directory(path, overwrite=overwrite) as temporary:
-            write_metadata(temporary, type="ranker", format="lsa")
-            settings = {name: getattr(self, name) for name in (*FITTED_WITH, "scaling")}
-            write_json(temporary / "config.json", {**settings, "fields": list(self.fields)})
-            weights = {"term_vectors": self.term_vectors, "singular_values": self.singular_values}
-            write_tensors(temporary / "weights.safetensors", weights)
-            self.vocabulary.save(temporary / "vocabulary")
-
-    @classmethod
-    def load(cls, path: str | os.PathLike, **options: Any) -> "LSA":
-        """Read what :meth:`save` wrote.
-
-        Args:
-            path: The directory.
-            **options: Arguments of the class that differ, such as ``vectors=``.
-
-        Raises:
-            FileNotFoundError: If there is no such directory.
-            ArtifactError: If a file in it is damaged or foreign; the message names the file.
-            ValueError: If an option can only be changed by fitting.
-        """
-        path = Path(path)
-        read_metadata(path, type="ranker", format="lsa")
-        if fixed := options.keys() & set(FITTED_WITH):
-            raise ValueError(f"{', '.join(sorted(fixed))} cannot be changed by loading; fit a new LSA instead")
-        config, vocabulary = read_json(path / "config.json"), Vocabulary.load(path / "vocabulary")
-        weights = read_tensors(path / "weights.safetensors")
-        try:
-            model = cls(**config)._set(vocabulary, weights["term_vectors"], weights["singular_values"])
-        except (TypeError, ValueError, KeyError) as error:
-            files = f"{path / 'weights.safetensors'}, config.json and vocabulary"
-            raise ArtifactError(f"{files} do not fit: {error}") from None
-        return cls(**{**config, **options})._set(vocabulary, model.term_vectors, model.singular_values)
+    def _load_parts(self, directory: Path) -> None:
+        vocabulary, weights = Vocabulary.load(directory / "vocabulary"), read_tensors(directory / "weights.safetensors")
+        self._set(vocabulary, weights["term_vectors"], weights["singular_values"])
 
     def __repr__(self) -> str:
         return f"LSA(dim={self.dim})"

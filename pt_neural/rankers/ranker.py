@@ -7,10 +7,11 @@ from typing import Any
 import pyterrier as pt
 
 from pt_neural._arguments import checked_choice, checked_number
+from pt_neural.rankers.saved import Saved
 from pt_neural.text import TEXT_FIELDS, ForwardIndex
 
 
-class Ranker(pt.Transformer):
+class Ranker(Saved, pt.Transformer):
     """Base of the rankers that score the texts of documents.
 
     Args:

@@ -1,6 +1,5 @@
 """What all trained rankers share: fit, history, save and load."""
 
-import os
 from abc import abstractmethod
 from collections.abc import Callable
 from copy import deepcopy
@@ -14,17 +13,9 @@ import pyterrier as pt
 import torch
 from torch import nn
 
-from pt_neural._artifacts import (
-    ArtifactError,
-    atomic_directory,
-    read_json,
-    read_metadata,
-    read_tensors,
-    write_json,
-    write_metadata,
-    write_tensors,
-)
+from pt_neural._artifacts import ArtifactError, read_json, read_tensors, write_json, write_tensors
 from pt_neural._evaluation import RunEvaluator
+from pt_neural.rankers.saved import Saved
 from pt_neural.training import Training, losses
 from pt_neural.training.examples import Examples, digest, make_examples, require_columns, with_numeric_labels
 from pt_neural.training.groups import Report
@@ -33,7 +24,7 @@ from pt_neural.training.sampling import Collate, GroupBatches
 Scorer = Callable[[nn.Module], np.ndarray]
 
 
-class Trained(pt.Estimator):
+class Trained(Saved, pt.Estimator):
     """Base of the rankers that learn from judgements.
 
     Args:
@@ -41,14 +32,13 @@ class Trained(pt.Estimator):
         device: Where to score: ``"auto"`` (a GPU if there is one), ``"cpu"``, ``"cuda"``, ``"mps"``.
 
     Attributes:
-        artifact_format: Names the model in ``pt_meta.json``.
         own_training: Values for the settings of :class:`~pt_neural.Training` that are None.
         network: The network; None before :meth:`fit`.
         report: What the model was trained on, and what was left out; None if it was loaded.
     """
 
-    artifact_format: ClassVar[str]
     own_training: ClassVar[dict[str, Any]]
+    free_settings: ClassVar[tuple[str, ...]] = ("fields", "training")
 
     def __init__(self, *, training: Training | None = None, device: str = "auto"):
         if training is not None and not isinstance(training, Training):
@@ -59,10 +49,6 @@ class Trained(pt.Estimator):
         self.report: Report | None = None
         self._history: list[dict[str, Any]] = []
         self._trained_settings: dict[str, Any] = {}
-
-    @abstractmethod
-    def settings(self) -> dict[str, Any]:
-        """Arguments of the class that make the model what it is, as JSON can hold them."""
 
     @abstractmethod
     def _begin(self, examples: Examples) -> tuple[Any, nn.Module, Collate]:
@@ -191,65 +177,30 @@ class Trained(pt.Estimator):
             return self.__dict__
         return {**self.__dict__, "network": deepcopy(self.network).cpu()}  # another thread may score with its own
 
-    def save(self, path: str | os.PathLike, *, overwrite: bool = False) -> None:
-        """Write the trained model to a directory, atomically.
+    def _require_fitted(self) -> None:
+        self._fitted()
 
-        Args:
-            path: Directory to create.
-            overwrite: Replace a model that is there.
-
-        Raises:
-            RuntimeError: If the model is not trained.
-            FileExistsError: If something is there and ``overwrite`` is false.
-        """
-        weights = {name: weight.cpu().numpy() for name, weight in self._fitted().state_dict().items()}
-        with atomic_directory(path, overwrite=overwrite) as directory:
-            write_metadata(directory, type="ranker", format=self.artifact_format)
-            settings = {**self.settings(), "fields": list(self.fields)}
-            write_json(directory / "config.json", {"settings": settings, "training": self.training.to_json()})
-            write_json(directory / "history.json", self._history)
-            write_tensors(directory / "weights.safetensors", weights)
-            self._save_preparation(directory)
+    def _config(self) -> dict[str, Any]:
+        return {"settings": super()._config(), "training": self.training.to_json()}
 
     @classmethod
-    def load(cls, path: str | os.PathLike, **options: Any) -> "Trained":
-        """Read what :meth:`save` wrote.
+    def _arguments(cls, config: Any, directory: Path) -> dict[str, Any]:
+        return {**config["settings"], "training": Training.from_json(config["training"])}
 
-        Args:
-            path: The directory.
-            **options: Arguments of the class that differ and do not change the model, such as ``vectors=``.
+    def _weights(self) -> dict[str, np.ndarray]:
+        return {name: weight.cpu().numpy() for name, weight in self._fitted().state_dict().items()}
 
-        Raises:
-            FileNotFoundError: If there is no such directory.
-            ArtifactError: If a file in it is missing, damaged or foreign; the message names the file.
-        """
-        path = Path(path)
-        read_metadata(path, type="ranker", format=cls.artifact_format)
-        settings = _read_settings(cls, path / "config.json")
-        fixed = (settings.keys() & options.keys()) - {"fields", "training"}
-        if fixed:
-            raise ValueError(f"{', '.join(sorted(fixed))} cannot be changed by loading; train a new model instead")
-        model = cls(**{**settings, **options})
-        model._history = _read_history(path / "history.json")
-        weights = {name: torch.from_numpy(array) for name, array in read_tensors(path / "weights.safetensors").items()}
-        try:
-            preparation, network = model._load_preparation(path)
-            network.load_state_dict(weights)
-        except (RuntimeError, TypeError) as error:
-            raise ArtifactError(f"{path / 'weights.safetensors'} does not fit config.json: {error}") from None
-        model._install(preparation, network.eval())
-        return model
+    def _save_parts(self, directory: Path) -> None:
+        write_json(directory / "history.json", self._history)
+        write_tensors(directory / "weights.safetensors", self._weights())
+        self._save_preparation(directory)
 
-
-def _read_settings(model: type[Trained], path: Path) -> dict[str, Any]:
-    """Arguments of the class, of which it can be made."""
-    config = read_json(path)
-    try:
-        settings = {**config["settings"], "training": Training.from_json(config["training"])}
-        model(**settings)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise ArtifactError(f"{path} is damaged: {error!r}") from None
-    return settings
+    def _load_parts(self, directory: Path) -> None:
+        self._history = _read_history(directory / "history.json")
+        weights = read_tensors(directory / "weights.safetensors")
+        preparation, network = self._load_preparation(directory)
+        network.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
+        self._install(preparation, network.eval())
 
 
 def _read_history(path: Path) -> list[dict[str, Any]]:

@@ -26,7 +26,7 @@ class VectorTable:
     """
 
     def __init__(self, index: "FlexIndex | str | os.PathLike"):
-        self.path = os.path.abspath(getattr(index, "index_path", index))
+        self.path = os.path.abspath(os.path.expanduser(getattr(index, "index_path", index)))
 
     @cached_property
     def _content(self) -> tuple[list[str], np.ndarray]:
@@ -96,12 +96,14 @@ def write_vectors(path: str | os.PathLike, records: Records, *, overwrite: bool)
     """Write ``{"docno": str, "doc_vec": float32 array}`` records to a new vector index, atomically.
 
     Raises:
-        FileExistsError: If there is something at ``path`` and ``overwrite`` is false.
+        FileExistsError: If there is something at ``path`` and ``overwrite`` is false, or no vector index.
         ValueError: If there is only one record, which FlexIndex cannot hold.
     """
     from pyterrier_dr import FlexIndex
 
-    with atomic_directory(path, overwrite=overwrite) as temporary:
+    path = os.path.expanduser(path)
+    kind = {"type": FlexIndex.ARTIFACT_TYPE, "format": FlexIndex.ARTIFACT_FORMAT}
+    with atomic_directory(path, overwrite=overwrite, **kind) as temporary:
         FlexIndex(os.fspath(temporary), verbose=False).indexer(mode="overwrite").index(_several(iter(records)))
     return open_vectors(path)
 

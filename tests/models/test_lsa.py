@@ -146,7 +146,7 @@ def test_weights_that_do_not_fit_name_the_file(lsa, tmp_path, damage):
     weights = tmp_path / "lsa.pn" / "weights.safetensors"
     assert read_tensors(weights).keys() == {"term_vectors", "singular_values"}
     write_tensors(weights, damage)
-    with pytest.raises(ArtifactError, match=r"weights\.safetensors.* do not fit"):
+    with pytest.raises(ArtifactError, match=r"weights\.safetensors does not fit"):
         pn.LSA.load(tmp_path / "lsa.pn")
 
 
@@ -166,7 +166,7 @@ def test_missing_and_cut_files_are_named(lsa, tmp_path, name):
 def test_a_strange_config_is_named(lsa, tmp_path, config):
     lsa.save(tmp_path / "lsa.pn")
     (tmp_path / "lsa.pn" / "config.json").write_text(config)
-    with pytest.raises(ArtifactError, match=r"config\.json .*do not fit"):
+    with pytest.raises(ArtifactError, match=r"config\.json (is damaged|and the other files)"):
         pn.LSA.load(tmp_path / "lsa.pn")
 
 

@@ -353,6 +353,29 @@ def test_saving_and_loading_give_the_same_scores(ranker, like, tmp_path):
     pd.testing.assert_frame_equal(pt.Artifact.load(str(tmp_path / "saved.pn")).transform(CANDIDATES), expected)
 
 
+def test_places_in_the_user_s_home(ranker, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    ranker.save("~/model.pn")
+    ranker.index("~/vectors", CORPUS, verbose=False)
+    assert {"model.pn", "vectors"} <= {path.name for path in tmp_path.iterdir()} - {"~"}
+    loaded = type(ranker).load("~/model.pn", vectors="~/vectors")
+    np.testing.assert_allclose(scores(loaded, BARE), scores(ranker, CANDIDATES), atol=1e-5)
+
+
+def test_nothing_but_its_own_kind_is_overwritten(ranker, tmp_path):
+    vectors, model = tmp_path / "vectors", tmp_path / "model.pn"
+    ranker.index(vectors, CORPUS, verbose=False)
+    ranker.save(model)
+    with pytest.raises(FileExistsError, match="not a ranker"):
+        ranker.save(vectors, overwrite=True)
+    with pytest.raises(FileExistsError, match=r"holds a ranker\..*, not a dense_index\.flex"):
+        ranker.index(model, iter([]), overwrite=True, verbose=False)
+    ranker.index(vectors, CORPUS, overwrite=True, verbose=False)
+    ranker.save(model, overwrite=True)
+    type(ranker).load(model, vectors=vectors).transform(BARE)
+
+
 def test_pickles_do_not_hold_the_collection(ranker, like, vectors, tmp_path):
     small = len(pickle.dumps(ranker))
     many = [*CORPUS, {"docno": "many", "text": " ".join(map(str, range(10_000)))}]

@@ -451,12 +451,15 @@ class TestKeeping:
         fitted.save(copied, overwrite=True)
         assert_same(pn.DSSM.load(copied), fitted)
 
-    @pytest.mark.parametrize("failing", ["write_tensors", "write_json", "write_metadata"])
-    def test_a_failed_save_leaves_the_old_model(self, copied, fitted, monkeypatch, failing):
+    @pytest.mark.parametrize(
+        ("where", "failing"),
+        [("trained", "write_tensors"), ("trained", "write_json"), ("saved", "write_json"), ("saved", "write_metadata")],
+    )
+    def test_a_failed_save_leaves_the_old_model(self, copied, fitted, monkeypatch, where, failing):
         def fail(*args, **kwargs):
             raise OSError("no space left")
 
-        monkeypatch.setattr(f"pt_neural.rankers.trained.{failing}", fail)
+        monkeypatch.setattr(f"pt_neural.rankers.{where}.{failing}", fail)
         other = model(epochs=1).fit(TRAIN, TRAIN_QRELS)
         with pytest.raises(OSError, match="no space left"):
             other.save(copied, overwrite=True)
