@@ -28,14 +28,14 @@ class Learned:
 def training_parser(description: str, rows: Sequence[str], default: Sequence[str]) -> argparse.ArgumentParser:
     """Arguments of every pipeline that trains rankers."""
     arguments = parser(description)
-    arguments.add_argument("--seeds", type=int, nargs="+", help="seeds of training; default: --seed")
+    arguments.add_argument("--seeds", type=int, nargs="+", help="seeds of training; None: --seed")
     arguments.add_argument("--fields", nargs="+", default=list(FIELDS), help="what all rankers read")
     arguments.add_argument("--depth", type=int, default=100, help="candidates a query")
     arguments.add_argument("--dim", type=int, default=200, help="dimensions of LSA and of word embeddings")
     arguments.add_argument("--epochs", type=int, default=20, help="epochs of training, at most")
-    arguments.add_argument("--batch-size", type=int, default=256, help="groups a step")
-    arguments.add_argument("--groups", type=int, help="train on at most so many groups an epoch; default: all")
-    arguments.add_argument("--queries", type=int, help="sample of dev and of test queries; default: all")
+    arguments.add_argument("--batch-size", type=int, default=256, help="groups a step; None: as each model has it")
+    arguments.add_argument("--groups", type=int, help="train on at most so many groups an epoch; None: all")
+    arguments.add_argument("--queries", type=int, help="sample of dev and of test queries; None: all")
     arguments.add_argument("--models", nargs="+", choices=rows, default=list(default), help="rows beside BM25")
     return arguments
 

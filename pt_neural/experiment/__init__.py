@@ -1,4 +1,12 @@
-"""What pt.Experiment lacks."""
+"""What pt.Experiment lacks: alpha of mixtures, breakdowns by query, significance, systems side by side.
+
+Frames go in and come out; what can be drawn has ``plot``::
+
+    from pt_neural.experiment import by_length, per_query
+
+    result = pt.Experiment([bm25, ql], topics, qrels, [nDCG @ 10], names=["BM25", "QL"], perquery=True)
+    by_length(per_query(result), topics).plot()
+"""
 
 from pt_neural.experiment.alpha import AlphaCurve, tune_alpha
 from pt_neural.experiment.breakdown import Breakdown, by_length, by_rarity, count_terms
