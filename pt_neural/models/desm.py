@@ -9,6 +9,7 @@ import numpy as np
 from pt_neural._arguments import checked_choice
 from pt_neural.embeddings import EmbeddingSpaces, Space
 from pt_neural.rankers import TwoTower
+from pt_neural.rankers.fingerprint import fingerprint
 from pt_neural.text import ForwardIndex, PackedSequences, Vocabulary, tokenise_packed
 from pt_neural.text.counts import bag_of_words
 
@@ -73,12 +74,13 @@ class DESM(TwoTower):
     ):
         if not isinstance(spaces, EmbeddingSpaces):
             raise TypeError(f"spaces must be pn.EmbeddingSpaces, not {spaces!r:.80}")
-        super().__init__(fields=fields, documents=documents, vectors=vectors, batch_size=batch_size, verbose=verbose)
         self.spaces = spaces
         self.query = checked_choice("query", query, ("in", "out"))
         self.document = checked_choice("document", document, ("in", "out"))
         self.count_unknown = checked_choice("count_unknown", count_unknown, (True, False))
         self._mapping: tuple[Vocabulary, np.ndarray] | None = None  # the last forward index's ids to ours
+        self._fingerprint: tuple[EmbeddingSpaces, Space, str] | None = None
+        super().__init__(fields=fields, documents=documents, vectors=vectors, batch_size=batch_size, verbose=verbose)
 
     def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
         """Means of the unit vectors of the queries' words (equation 5 without D̄)."""
@@ -111,6 +113,15 @@ class DESM(TwoTower):
     def settings(self) -> dict[str, Any]:
         """What makes the model what it is, beside the embeddings."""
         return {"query": self.query, "document": self.document, "count_unknown": self.count_unknown}
+
+    def fingerprint(self) -> str:
+        """Changes with the words and the document's space, not with the query's, on which centroids do not depend."""
+        kept = self._fingerprint
+        if kept is None or kept[0] is not self.spaces or kept[1] != self.document:
+            words = "\n".join(self.spaces.vocabulary.terms).encode()
+            made = fingerprint(self.artifact_format, {"document": self.spaces.vectors(self.document)}, words)
+            kept = self._fingerprint = self.spaces, self.document, made
+        return kept[2]
 
     def _save_parts(self, directory: Path) -> None:
         self.spaces.save(directory / "spaces")

@@ -11,6 +11,7 @@ from pt_neural._arguments import checked_choice, checked_number
 from pt_neural._artifacts import read_tensors, write_tensors
 from pt_neural.models.truncated_svd import decompose
 from pt_neural.rankers import TwoTower
+from pt_neural.rankers.fingerprint import fingerprint
 from pt_neural.text import ForwardIndex, PackedSequences, Vocabulary, tokenise_packed
 from pt_neural.text.counts import bag_of_words, count_corpus
 from pt_neural.text.tf_idf import inverse_document_frequency, tf_idf
@@ -86,7 +87,6 @@ class LSA(TwoTower):
         batch_size: int = 1024,
         verbose: bool = False,
     ):
-        super().__init__(fields=fields, documents=documents, vectors=vectors, batch_size=batch_size, verbose=verbose)
         self.dim = checked_number("dim", dim, int, least=1)
         self.scaling = checked_choice("scaling", scaling, (None, "inverse"))
         self.sublinear_tf = checked_choice("sublinear_tf", sublinear_tf, (True, False))
@@ -97,6 +97,8 @@ class LSA(TwoTower):
         self.term_vectors: np.ndarray | None = None
         self.singular_values: np.ndarray | None = None
         self._mapping: tuple[Vocabulary, np.ndarray] | None = None  # the last forward index's ids to ours
+        self._fingerprints: dict[tuple, str] = {}
+        super().__init__(fields=fields, documents=documents, vectors=vectors, batch_size=batch_size, verbose=verbose)
 
     def fit_corpus(
         self, corpus: Iterable[Mapping[str, Any]] | pd.DataFrame | ForwardIndex, *, verbose: bool = True
@@ -135,6 +137,7 @@ class LSA(TwoTower):
         self._idf = inverse_document_frequency(vocabulary)
         self.vocabulary, self.term_vectors, self.singular_values = vocabulary, term_vectors, singular_values
         self._fitted_with, self._mapping = {name: getattr(self, name) for name in FITTED_WITH}, None
+        self._fingerprints = {}
         return self
 
     def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
@@ -193,6 +196,17 @@ class LSA(TwoTower):
     def settings(self) -> dict[str, Any]:
         """What makes the model what it is."""
         return {name: getattr(self, name) for name in (*FITTED_WITH, "scaling")}
+
+    def fingerprint(self) -> str | None:
+        """Changes with what was fitted, and with how it is used; None before :meth:`fit_corpus`."""
+        if self.vocabulary is None:
+            return None
+        settings = self.scaling, self.sublinear_tf
+        if settings not in self._fingerprints:
+            arrays = {"term_vectors": self.term_vectors, "singular_values": self.singular_values, "idf": self._idf}
+            terms = "\n".join(self.vocabulary.terms).encode()
+            self._fingerprints[settings] = fingerprint([self.artifact_format, *settings], arrays, terms)
+        return self._fingerprints[settings]
 
     def _save_parts(self, directory: Path) -> None:
         weights = {"term_vectors": self.term_vectors, "singular_values": self.singular_values}

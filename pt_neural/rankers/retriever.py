@@ -32,7 +32,7 @@ class VectorRetriever(pt.Transformer):
         verbose: Show a progress bar over blocks of queries.
 
     Raises:
-        ValueError: If ``num_results`` is below 1.
+        ValueError: If ``num_results`` is below 1, or if another model made the vectors.
     """
 
     schematic = {"label": "VectorRetriever", "help_url": None}
@@ -45,6 +45,7 @@ class VectorRetriever(pt.Transformer):
         self.num_results = num_results
         self.verbose = verbose
         self._table = VectorTable(vectors)
+        self._table.require_made_by(model)
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Retrieve for the queries of ``inp``.
@@ -55,6 +56,7 @@ class VectorRetriever(pt.Transformer):
         pt.validate.query_frame(inp, ["query"], context=self)
         if inp.empty:
             return retrieved_frame(inp, [], pd.array([], dtype="str"))
+        self._table.require_made_by(self.model)
         rows, texts = distinct_queries(inp)
         queries = self.model.encode_queries(texts)[rows]
         return retrieved_frame(inp, list(self._search(queries)), self._table.docnos)

@@ -54,6 +54,10 @@ class Saved:
     def _check_options(self) -> None:
         """Refuse options of :meth:`load` that do not suit what was loaded."""
 
+    @abstractmethod
+    def fingerprint(self) -> str | None:
+        """Differs between models that represent documents differently; None before the model is fitted."""
+
     def save(self, path: str | os.PathLike, *, overwrite: bool = False) -> None:
         """Write the model to a directory, atomically.
 

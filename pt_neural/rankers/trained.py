@@ -5,6 +5,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from torch import nn
 
 from pt_neural._artifacts import ArtifactError, read_json, read_tensors, write_json, write_tensors
 from pt_neural._evaluation import RunEvaluator
+from pt_neural.rankers.fingerprint import fingerprint
 from pt_neural.rankers.saved import Saved
 from pt_neural.training import Training, losses
 from pt_neural.training.examples import Examples, digest, make_examples, require_columns, with_numeric_labels
@@ -49,6 +51,7 @@ class Trained(Saved, pt.Estimator):
         self.report: Report | None = None
         self._history: list[dict[str, Any]] = []
         self._trained_settings: dict[str, Any] = {}
+        self._fingerprint: str | None = None  # of the network as it is
 
     @abstractmethod
     def _begin(self, examples: Examples) -> tuple[Any, nn.Module, Collate]:
@@ -68,7 +71,7 @@ class Trained(Saved, pt.Estimator):
 
     def _install(self, preparation: Any, network: nn.Module) -> None:
         """Make a trained network, and what turns texts into tensors, the model's own."""
-        self.network, self._trained_settings = network, self.settings()
+        self.network, self._trained_settings, self._fingerprint = network, self.settings(), None
 
     def fit(
         self,
@@ -189,6 +192,16 @@ class Trained(Saved, pt.Estimator):
 
     def _weights(self) -> dict[str, np.ndarray]:
         return {name: weight.cpu().numpy() for name, weight in self._fitted().state_dict().items()}
+
+    def fingerprint(self) -> str | None:
+        """Changes with the weights and with what turns texts into tensors; None before :meth:`fit`."""
+        if self.network is not None and self._fingerprint is None:
+            with TemporaryDirectory(prefix="pt_neural-") as directory:
+                self._save_preparation(Path(directory))
+                files = sorted(path for path in Path(directory).rglob("*") if path.is_file())
+                parts = [part for path in files for part in (path.name.encode(), path.read_bytes())]
+            self._fingerprint = fingerprint([self.artifact_format, self.settings()], self._weights(), *parts)
+        return self._fingerprint
 
     def _save_parts(self, directory: Path) -> None:
         write_json(directory / "history.json", self._history)

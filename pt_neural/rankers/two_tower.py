@@ -69,13 +69,22 @@ class TwoTower(Ranker):
 
     @property
     def vectors(self) -> "FlexIndex | None":
-        """Kept vectors to re-rank with; ``model.vectors = model.index(..)`` sets them after training."""
+        """Kept vectors to re-rank with; ``model.vectors = model.index(..)`` sets them after training.
+
+        Those that :meth:`index` of another model made are refused, and so are this one's from before a new training.
+        """
         return self._vectors
 
     @vectors.setter
     def vectors(self, vectors: "FlexIndex | None") -> None:
-        self._vectors = vectors
-        self._table = None if vectors is None else VectorTable(vectors)
+        table = None if vectors is None else VectorTable(vectors)
+        if table is not None:
+            table.require_made_by(self)
+        self._vectors, self._table = vectors, table
+
+    def _check_options(self) -> None:
+        if self._table is not None:
+            self._table.require_made_by(self)
 
     def _require_no_vectors(self) -> None:
         if self.vectors is not None:
@@ -126,6 +135,7 @@ class TwoTower(Ranker):
     def _document_vectors(self, frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
         """A matrix of document vectors, and the row of it that belongs to each row of the frame."""
         if self._table is not None:
+            self._table.require_made_by(self)
             return self._table.matrix, self._table.rows(frame["docno"].to_list())
         if self.documents is not None:
             rows, docnos = pd.factorize(frame["docno"], use_na_sentinel=False)
@@ -194,7 +204,7 @@ class TwoTower(Ranker):
             records = corpus_vectors(corpus, self.encode_documents, self.fields, self.batch_size)
             total = None
         progress = pt.tqdm(records, desc=f"{self!r} vectors", unit="doc", total=total, disable=not verbose)
-        return write_vectors(path, progress, overwrite=overwrite)
+        return write_vectors(path, progress, fingerprint=self.fingerprint(), overwrite=overwrite)
 
     def retriever(self, vectors: "FlexIndex", *, num_results: int = 1000, verbose: bool = False) -> VectorRetriever:
         """Retrieve from the whole collection, exactly: every document is scored.

@@ -4,18 +4,22 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, islice, repeat
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from pt_neural._artifacts import atomic_directory
+from pt_neural._artifacts import METADATA, atomic_directory, read_json, write_json
 from pt_neural.text import ForwardIndex, join_fields, read_documents
 
 if TYPE_CHECKING:
     from pyterrier_dr import FlexIndex
 
+    from pt_neural.rankers.two_tower import TwoTower
+
 Records = Iterator[dict[str, Any]]
+FINGERPRINT = "model_fingerprint"  # in the metadata of vector indexes
 
 
 class VectorTable:
@@ -37,6 +41,20 @@ class VectorTable:
     def matrix(self) -> np.ndarray:
         """All vectors, memory-mapped, float32 of shape (documents, dimensions)."""
         return self._content[1]
+
+    @cached_property
+    def _fingerprint(self) -> str | None:
+        return read_json(Path(self.path) / METADATA).get(FINGERPRINT)
+
+    def require_made_by(self, model: "TwoTower") -> None:
+        """Raise ValueError if these are the vectors of another model, as far as they and the model tell."""
+        if not os.path.exists(self.path) or model.fingerprint() is None:
+            return  # there is nothing yet to compare
+        if self._fingerprint not in (None, model.fingerprint()):
+            raise ValueError(
+                f"the vectors in {self.path} were made by another model than this {model!r}, or by this one before it "
+                f"was fitted anew; index the collection again: model.index({self.path!r}, corpus, overwrite=True)"
+            )
 
     @cached_property
     def docnos(self) -> pd.api.extensions.ExtensionArray:
@@ -92,8 +110,16 @@ def require_same_dimensions(queries: np.ndarray, documents: np.ndarray) -> None:
         )
 
 
-def write_vectors(path: str | os.PathLike, records: Records, *, overwrite: bool) -> "FlexIndex":
+def write_vectors(
+    path: str | os.PathLike, records: Records, *, fingerprint: str | None, overwrite: bool
+) -> "FlexIndex":
     """Write ``{"docno": str, "doc_vec": float32 array}`` records to a new vector index, atomically.
+
+    Args:
+        path: Directory to create.
+        records: The documents.
+        fingerprint: That of the model that made them.
+        overwrite: Replace a vector index that is there.
 
     Raises:
         FileExistsError: If there is something at ``path`` and ``overwrite`` is false, or no vector index.
@@ -105,6 +131,7 @@ def write_vectors(path: str | os.PathLike, records: Records, *, overwrite: bool)
     kind = {"type": FlexIndex.ARTIFACT_TYPE, "format": FlexIndex.ARTIFACT_FORMAT}
     with atomic_directory(path, overwrite=overwrite, **kind) as temporary:
         FlexIndex(os.fspath(temporary), verbose=False).indexer(mode="overwrite").index(_several(iter(records)))
+        write_json(temporary / METADATA, {**read_json(temporary / METADATA), FINGERPRINT: fingerprint})
     return open_vectors(path)
 
 
