@@ -51,6 +51,7 @@ class HashedCorpus:
         bags: What :func:`word_bags` gives for the terms.
         max_terms: Terms of a text that stay a sequence; the n-grams of the others are summed into one more word, as
             Duet's section 4.3 has it for CDSSM. None keeps all.
+        keep_rest: Whether there is such a word; otherwise the rest is cut off.
         hashes_padding: Whether the padding word has the letter n-grams of ``<s>``, or none.
     """
 
@@ -60,11 +61,13 @@ class HashedCorpus:
         bags: csr_array,
         *,
         max_terms: int | None = None,
+        keep_rest: bool = True,
         hashes_padding: bool = False,
     ):
         self.sequences = sequences
         self.bags = bags
         self.max_terms = max_terms
+        self.keep_rest = keep_rest
         self.padding = -2 if hashes_padding else -1
         self._places = np.empty(bags.shape[0], dtype=np.int64)  # of the terms of a batch; stale for all others
 
@@ -77,12 +80,12 @@ class HashedCorpus:
         Args:
             rows: Numbers of texts, in the order wanted.
         """
-        sequences = self.sequences.take(rows)
+        sequences = self.sequences.take(rows, max_terms=None if self.keep_rest else self.max_terms)
         distinct, places = self._number(sequences.terms)
         words = PackedSequences(places, sequences.offsets)
         bags = self.bags[distinct]
         known = _any((np.diff(bags.indptr) > 0)[places], sequences.offsets)
-        if self.max_terms is not None and (sequences.lengths > self.max_terms).any():
+        if self.keep_rest and self.max_terms is not None and (sequences.lengths > self.max_terms).any():
             words, rest = _fold_rest(words, bags, self.max_terms)
             bags = vstack([bags, rest], format="csr")
         bags = vstack([bags, self.bags[[self.padding]]], format="csr")

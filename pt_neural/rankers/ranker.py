@@ -51,7 +51,7 @@ class Ranker(Saved, pt.Transformer):
     @fields.setter
     def fields(self, fields: str | Sequence[str] | None) -> None:
         fields = None if fields is None else _checked_fields(fields)
-        _require_same_fields(fields, self._documents)
+        require_same_fields(fields, self._documents)
         self._fields = fields
 
     @property
@@ -63,13 +63,13 @@ class Ranker(Saved, pt.Transformer):
     def documents(self, documents: ForwardIndex | None) -> None:
         if documents is not None and not isinstance(documents, ForwardIndex):
             raise TypeError(_no_forward_index(documents))
-        _require_same_fields(self._fields, documents)
+        require_same_fields(self._fields, documents)
         self._documents = documents
 
     def _read_from(self, corpus: Any) -> None:
         """Let a forward index that the model is learned from settle the fields; other corpora do not."""
         if isinstance(corpus, ForwardIndex):
-            _require_same_fields(self._fields, corpus)
+            require_same_fields(self._fields, corpus)
             self._fields = corpus.fields or self._fields
 
 
@@ -83,7 +83,7 @@ def _checked_fields(fields: Any) -> tuple[str, ...]:
     return names
 
 
-def _require_same_fields(fields: tuple[str, ...] | None, documents: ForwardIndex | None) -> None:
+def require_same_fields(fields: tuple[str, ...] | None, documents: ForwardIndex | None) -> None:
     if fields is not None and documents is not None and documents.fields not in ((), fields):
         raise ValueError(
             f"the model reads the fields {', '.join(fields)}, but {documents!r} holds {', '.join(documents.fields)}: "

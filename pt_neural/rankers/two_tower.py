@@ -12,7 +12,7 @@ import pyterrier as pt
 from pt_neural._frames import with_scores
 from pt_neural.rankers.columns import accept_scoring, accept_text, distinct_queries
 from pt_neural.rankers.encoders import DocEncoder, QueryEncoder, TextScorer
-from pt_neural.rankers.ranker import Ranker
+from pt_neural.rankers.ranker import Ranker, require_same_fields
 from pt_neural.rankers.retriever import VectorRetriever
 from pt_neural.rankers.vectors import (
     VectorTable,
@@ -198,6 +198,7 @@ class TwoTower(Ranker):
             The index, for :meth:`retriever` or ``vectors=``.
         """
         if isinstance(corpus, ForwardIndex):
+            require_same_fields(self.fields, corpus)
             records = forward_index_vectors(corpus, self.encode_sequences, self.batch_size)
             total = len(corpus)
         else:

@@ -47,11 +47,12 @@ class PackedSequences:
         """Number of terms of each sequence, an int64 array."""
         return np.diff(self.offsets)
 
-    def take(self, indices: np.ndarray | Sequence[int]) -> "PackedSequences":
+    def take(self, indices: np.ndarray | Sequence[int], *, max_terms: int | None = None) -> "PackedSequences":
         """Copy some of the sequences, in the order asked for; an index may occur more than once.
 
         Args:
             indices: Integers between 0 and ``len(self) - 1``.
+            max_terms: Copy only so many of the first terms of each sequence; None copies all.
 
         Raises:
             IndexError: If an index is out of range. Negative ones are, as -1 marks unknown rows elsewhere.
@@ -61,6 +62,8 @@ class PackedSequences:
             raise IndexError(f"indices must be between 0 and {len(self) - 1}, not {indices.min()} to {indices.max()}")
         starts = self.offsets[:-1][indices]
         lengths = self.offsets[1:][indices] - starts
+        if max_terms is not None:
+            lengths = np.minimum(lengths, max_terms)
         offsets = offsets_of(lengths)
         positions = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
         return PackedSequences(np.asarray(self.terms[positions]), offsets)
