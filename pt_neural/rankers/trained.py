@@ -15,11 +15,11 @@ import torch
 from torch import nn
 
 from pt_neural._artifacts import ArtifactError, read_json, read_tensors, write_json, write_tensors
-from pt_neural._evaluation import RunEvaluator
 from pt_neural.rankers.fingerprint import fingerprint
 from pt_neural.rankers.saved import Saved
 from pt_neural.training import Training, losses
-from pt_neural.training.examples import Examples, digest, make_examples, require_columns, with_numeric_labels
+from pt_neural.training.evaluation import dev_evaluator
+from pt_neural.training.examples import Examples, digest, make_examples
 from pt_neural.training.groups import Report
 from pt_neural.training.sampling import Collate, GroupBatches
 
@@ -136,20 +136,8 @@ class Trained(Saved, pt.Estimator):
         self, preparation: Any, network: nn.Module, frame: pd.DataFrame, qrels: pd.DataFrame | None
     ) -> Callable[[], float]:
         """A function that gives the dev measure of the network as it is when called."""
-        if qrels is None:
-            raise ValueError("dev candidates need dev qrels: fit(train, train_qrels, dev, dev_qrels)")
-        require_columns(frame, ("qid", "query", "docno"), "the dev frame")
-        # Measures take strings and whole numbers only.
-        qrels = with_numeric_labels(qrels, "dev qrels").astype({"qid": str, "docno": str, "label": int})
-        rows = frame[["qid", "docno"]].astype(str)
-        qids = rows.loc[rows["qid"].isin(qrels["qid"]), "qid"].drop_duplicates()
-        if qids.empty:
-            raise ValueError("no dev query has a judgement: are dev candidates and dev qrels of the same split?")
-        if self.training.dev_queries is not None:
-            qids = qids.sample(min(self.training.dev_queries, len(qids)), random_state=self.training.seed)
-        used = rows["qid"].isin(qids)
-        measure = RunEvaluator(rows[used], qrels, qids, self.training.dev_measure)
-        scorer = self._scorer(preparation, frame[used])
+        used, measure = dev_evaluator(frame, qrels, self.training)
+        scorer = self._scorer(preparation, used)
         return lambda: float(measure(scorer(network)).mean())
 
     @property

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from pt_neural.text import ForwardIndex, frame_texts
+from pt_neural.text import ForwardIndex, frame_texts, tokenise
 from pt_neural.training.groups import Groups, Pairs, Report, make_groups
 from pt_neural.training.settings import Training
 
@@ -51,7 +51,8 @@ def make_examples(
         documents: Forward index of the collection.
 
     Raises:
-        ValueError: If columns are missing, or if there is nothing to train on; the message says why.
+        ValueError: If columns are missing, if all queries or all texts are empty, or if there is nothing to train on;
+            the message says why.
     """
     require_columns(candidates, ("qid", "query", "docno"), "the frame to fit on")
     qrels = with_numeric_labels(qrels, "qrels")
@@ -64,10 +65,26 @@ def make_examples(
         docnos, texts = pd.Index(distinct["docno"]), frame_texts(distinct, fields)
     else:
         docnos, texts = pd.Index(documents.docnos), None
+    queries = [text if isinstance(text, str) else "" for text in first["query"]]
+    _require_words(queries, texts, documents, fields)
     pairs = Pairs(candidates, qrels, qids, docnos)
     groups, report = make_groups(pairs, training)
-    queries = [text if isinstance(text, str) else "" for text in first["query"]]
     return Examples(groups, queries, texts, report)
+
+
+def _require_words(
+    queries: list[str], texts: list[str] | None, documents: ForwardIndex | None, fields: Sequence[str]
+) -> None:
+    """Raise ValueError if all queries or all documents are empty."""
+    if not any(map(tokenise, queries)):
+        raise ValueError("no query has a word: is the text of the queries in the column 'query'?")
+    if texts is None:
+        if not len(documents.all().terms):
+            raise ValueError(f"no document of {documents!r} has a word; build it over the fields that hold the text")
+    elif not any(map(tokenise, texts)):
+        raise ValueError(
+            f"no candidate has a word in {' or '.join(fields)}: name the fields that hold the text with fields=[...]"
+        )
 
 
 def digest(settings: Any, frames: Iterable[pd.DataFrame | None], *, fields: Sequence[str]) -> str:

@@ -86,6 +86,7 @@ class Pairs:
         judged, order = np.unique(judged, return_index=True)
         self.judged, self.labels = judged, qrels["label"].to_numpy(dtype=np.float32)[known][order]
         self.unjudged_queries = len(qids) - int(qids.isin(qrels["qid"]).sum())
+        self.unretrieved_queries = int((~pd.Index(qrels["qid"].unique()).isin(qids)).sum())
         wanted = (qrels["label"] > 0).to_numpy() & qrels["qid"].isin(qids).to_numpy()
         self.unknown_positives = int((wanted & ~known).sum())
 
@@ -123,7 +124,7 @@ def make_groups(pairs: Pairs, training: Training) -> tuple[Groups, Report]:
         pools = _Pools(pairs, queries, labels, training)
         usable = pools.lengths[pools.of_group] > 0
     else:
-        usable = _others_exist(pairs, relevant, queries, training)
+        usable = _others_exist(pairs, relevant, queries, documents, training)
     report = _account(pairs, relevant, queries, usable, training)
     _require_groups(pairs, report, training)
     queries, documents, labels = queries[usable], documents[usable], labels[usable]
@@ -131,12 +132,16 @@ def make_groups(pairs: Pairs, training: Training) -> tuple[Groups, Report]:
     return Groups(queries, documents, labels, relevant, pairs.num_documents, *in_pools), report
 
 
-def _others_exist(pairs: Pairs, relevant: np.ndarray, queries: np.ndarray, training: Training) -> np.ndarray:
+def _others_exist(
+    pairs: Pairs, relevant: np.ndarray, queries: np.ndarray, documents: np.ndarray, training: Training
+) -> np.ndarray:
     """Whether there is any document that may be a negative, for each group."""
-    if training.negatives == "in-batch":
-        return np.full(len(queries), len(np.unique(queries)) > 1)  # the other groups are of other queries
-    relevant_documents = np.bincount(pairs.split(relevant)[0], minlength=len(pairs.qids))
-    return relevant_documents[queries] < pairs.num_documents
+    relevant_queries, relevant_documents = pairs.split(relevant)
+    others = pairs.num_documents
+    if training.negatives == "in-batch":  # they come from the documents of the groups only
+        others = len(np.unique(documents))
+        relevant_queries = relevant_queries[np.isin(relevant_documents, documents)]
+    return np.bincount(relevant_queries, minlength=len(pairs.qids))[queries] < others
 
 
 def _account(pairs: Pairs, relevant: np.ndarray, queries: np.ndarray, usable: np.ndarray, training: Training) -> Report:
@@ -144,6 +149,7 @@ def _account(pairs: Pairs, relevant: np.ndarray, queries: np.ndarray, usable: np
     used = len(np.unique(queries[usable]))
     dropped = {
         "queries without judgements": pairs.unjudged_queries,
+        "judged queries without candidates": pairs.unretrieved_queries,
         "queries without a relevant document among the candidates": len(pairs.qids)
         - pairs.unjudged_queries
         - with_relevant,

@@ -201,6 +201,16 @@ class TestBadInput:
         with pytest.raises(ValueError, match="dev qrels has 36 rows whose label is no number"):
             model().fit(TRAIN, TRAIN_QRELS, DEV, DEV_QRELS.assign(label=np.nan))
 
+    def test_dev_labels_that_are_no_whole_numbers(self):
+        with pytest.raises(ValueError, match=r"dev qrels has 36 labels that are no whole numbers, such as 0\.5"):
+            model().fit(TRAIN, TRAIN_QRELS, DEV, DEV_QRELS.assign(label=0.5))
+        assert len(model(epochs=1).fit(TRAIN, TRAIN_QRELS, DEV, DEV_QRELS.assign(label=1.0)).history)
+
+    @pytest.mark.parametrize("change", [{"label": 0}, {"docno": "elsewhere"}])
+    def test_dev_without_anything_relevant(self, change):
+        with pytest.raises(ValueError, match="no dev candidate is judged relevant"):
+            model().fit(TRAIN, TRAIN_QRELS, DEV, DEV_QRELS.assign(**change))
+
     def test_an_empty_frame(self):
         with pytest.raises(ValueError, match="the frame is empty"):
             model().fit(TRAIN.head(0), TRAIN_QRELS)
@@ -226,8 +236,10 @@ class TestBadInput:
         assert ranker.history["loss"].notna().all()
 
     def test_texts_without_a_single_word(self):
-        with pytest.raises(ValueError, match="no word to train on"):
-            model().fit(TRAIN.assign(text="", query="!?"), TRAIN_QRELS)
+        with pytest.raises(ValueError, match="no query has a word"):
+            model().fit(TRAIN.assign(query="!?"), TRAIN_QRELS)
+        with pytest.raises(ValueError, match="no candidate has a word in title or text"):
+            model().fit(TRAIN.assign(text=""), TRAIN_QRELS)
 
     def test_training_that_is_no_training(self):
         with pytest.raises(TypeError, match=r"training must be a pn\.Training"):

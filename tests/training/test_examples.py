@@ -173,14 +173,15 @@ def test_the_report_counts_what_is_used_and_dropped():
     assert (report.queries, report.groups, report.documents) == (2, 3, 5)
     assert {reason: count for reason, count in report.dropped.items() if count} == {
         "queries without judgements": 1,
+        "judged queries without candidates": 1,
         "queries without a relevant document among the candidates": 1,
         "queries without retrieved negatives": 1,
         "relevant documents that are not among the candidates": 2,
     }
     assert str(report) == (
         "training on 3 groups of 2 queries with retrieved negatives, 5 documents; left out: 1 queries without "
-        "judgements, 1 queries without a relevant document among the candidates, 1 queries without retrieved "
-        "negatives, 2 relevant documents that are not among the candidates"
+        "judgements, 1 judged queries without candidates, 1 queries without a relevant document among the candidates, "
+        "1 queries without retrieved negatives, 2 relevant documents that are not among the candidates"
     )
 
 
@@ -208,10 +209,34 @@ def test_random_negatives_are_of_the_candidates_or_of_the_whole_collection(forwa
 
 
 def test_queries_and_texts_that_are_missing_are_empty():
-    candidates = CANDIDATES.assign(query=[None] * 4 + [np.nan] * 3, text=[np.nan, None, "x", 4, "y", "z", "w"])
-    examples = examples_of(candidates, negatives="retrieved")
-    assert examples.query_texts == ["", ""]
-    assert examples.document_texts == ["", "", "x", "", "z"]
+    for nothing in (None, np.nan):
+        candidates = CANDIDATES.assign(query=[nothing] * 4 + ["cities"] * 3, text=[np.nan, None, "x", 4, "y", "z", "w"])
+        examples = examples_of(candidates, negatives="retrieved")
+        assert examples.query_texts == ["", "cities"]
+        assert examples.document_texts == ["", "", "x", "", "z"]
+
+
+@pytest.mark.parametrize("nothing", ["", "?!", None, np.nan])
+def test_nothing_but_empty_queries_or_texts(nothing, forward_index, tmp_path):
+    with pytest.raises(ValueError, match="no query has a word"):
+        examples_of(CANDIDATES.assign(query=nothing))
+    with pytest.raises(ValueError, match=r"no query has a word"):
+        examples_of(CANDIDATES.assign(query=nothing), documents=forward_index)
+    with pytest.raises(ValueError, match=r"no candidate has a word in text: .*fields="):
+        examples_of(CANDIDATES.assign(text=nothing))
+    empty = pn.ForwardIndex.build(tmp_path / "empty", [{"docno": "d1", "text": nothing}], verbose=False)
+    with pytest.raises(ValueError, match=r"no document of .* has a word"):
+        examples_of(documents=empty)
+
+
+def test_one_document_that_is_relevant_to_all_has_no_negatives_in_the_batch():
+    qrels = pd.DataFrame({"qid": ["q1", "q2"], "docno": "d1", "label": 1})
+    with pytest.raises(ValueError, match="no query has in-batch negatives"):
+        examples_of(qrels=qrels, negatives="in-batch")
+    both = pd.concat([qrels, pd.DataFrame({"qid": ["q2"], "docno": ["d5"], "label": [1]})])
+    examples = examples_of(qrels=both, negatives="in-batch")
+    assert groups_by_name(examples).keys() == {("q1", "d1")}
+    assert examples.report.dropped["queries without in-batch negatives"] == 1
 
 
 @pytest.mark.parametrize("column", ["qid", "query", "docno"])
@@ -272,7 +297,8 @@ def possible_groups(candidates, grades, negatives):
         return not (grade or 0) > 0 and (negatives == "random" or (positive[0], docno) in retrieved)
 
     if negatives == "in-batch":
-        return positives if len({qid for qid, _ in positives}) > 1 else set()
+        others = {docno for _, docno in positives}
+        return {(qid, docno) for qid, docno in positives if any(grades.get((qid, other), 0) <= 0 for other in others)}
     return {positive for positive in positives if any(may_be_negative(positive, docno) for docno in docnos)}
 
 
@@ -320,4 +346,5 @@ def test_no_warnings():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for negatives in KINDS:
-            examples_of(CANDIDATES.assign(text=np.nan, query=np.nan), negatives=negatives)
+            holes = {"text": ["one"] + [np.nan] * 6, "query": [np.nan] * 4 + ["cities"] * 3}
+            examples_of(CANDIDATES.assign(**holes), negatives=negatives)
