@@ -1,0 +1,180 @@
+"""Table 2 and figures 4, 5, 6 and 7 of the Duet paper (Mitra et al., 2017), on any dataset with training queries.
+
+All rankers re-rank the same candidates, the top k of BM25. The defaults are small networks and a sample of the queries,
+which two cores train in minutes; --document-terms 1000 --filters 300 are the paper's. Documents judged not relevant are
+the negatives where there are any, else retrieved ones. DSSM and CDSSM learn from the same queries, with negatives from
+the batch. Figures of our models are left out where none is among the rows.
+"""
+
+import argparse
+from dataclasses import replace
+from itertools import product
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from ir_measures import nDCG
+
+from pipelines import duet_figures
+from pipelines.common import Workspace
+from pipelines.comparison import Comparison
+from pipelines.duet_rankers import KINDS, NAMES, OURS, ROWS, TRAINED, Rankers, grade_scheme
+from pipelines.trained import parsed, training_collection, training_parser
+from pt_neural.experiment import by_length, by_rarity, pca, significance
+from pt_neural.experiment.differences import corrected
+
+MEASURES = [nDCG @ 1, nDCG @ 10]
+CORRECTION, TEST = "bonferroni", "paired t-test with Bonferroni's correction"  # as in section 4.4
+FIGURES = (4, 5, 6, 7)
+ABOUT_ALL = (5, 6)  # the figures that need none of our models
+DUET, PARTS = "Duet", ("Local", "Distributed")
+
+
+def main() -> None:
+    """Print the table and the figures' tables, and save them with runs, settings, histories and pictures."""
+    arguments = options()
+    collection = training_collection(arguments, TRAINED, [row for row in ROWS if row not in TRAINED])
+    workspace = Workspace(arguments.out, "duet", collection)
+    results = Results(Rankers(workspace, arguments))
+    results.save_table_2()
+    for figure in arguments.figures:
+        if results.ours or figure in ABOUT_ALL:
+            getattr(results, f"save_figure_{figure}")()
+    rankers = results.rankers
+    if rankers.models:
+        rankers.histories().to_csv(workspace.results / "histories.csv", index=False)
+    made_of = {"bm25": repr(rankers.bm25), "negatives": rankers.negatives, "grades": rankers.grades}
+    workspace.save_settings({**vars(arguments), **made_of})
+    print(f"\nTables, runs and figures are in {workspace.results}.")
+
+
+def options() -> argparse.Namespace:
+    """The pipeline's arguments."""
+    arguments = training_parser(__doc__.split("\n\n")[0], ROWS, ROWS)
+    arguments.set_defaults(depth=50, epochs=5, batch_size=None, groups=3000, queries=300)
+    add = arguments.add_argument
+    add("--document-terms", type=int, default=200, help="first terms of a document that our models read (paper: 1000)")
+    add("--filters", type=int, default=64, help="filters and units of each layer of our models (paper: 300)")
+    add("--pooling", type=int, default=100, help="terms that a document's max pooling spans")
+    add("--ngrams", type=int, default=2000, help="n-graphs of the distributed model")
+    add("--negatives", choices=["judged", "retrieved"], help="of our models; None: judged where there are any")
+    scheme = 'grades of positives with those of their negatives: auto, all, or such as \'{"3": [1, 0], "2": [0]}\''
+    add("--grades", type=grade_scheme, default="auto", help=scheme)
+    add("--sizes", type=int, default=5, help="numbers of training queries in Figure 7, each twice the one before")
+    add("--figures", type=int, nargs="*", choices=FIGURES, default=list(FIGURES), help="figures to make beside Table 2")
+    return parsed(arguments)
+
+
+class Results:
+    """The paper's table and figures over rankers.
+
+    Args:
+        rankers: What to compare.
+    """
+
+    def __init__(self, rankers: Rankers):
+        self.rankers, self.workspace, self.arguments = rankers, rankers.workspace, rankers.arguments
+        self.test = rankers.collection.test
+        self.comparison = Comparison(self.test, MEASURES, self.workspace.results / "runs")
+        self.keys = [key for key in NAMES if key == "bm25" or key in self.arguments.models]
+        self.names = [NAMES[key] for key in self.keys]
+        self.ours = [key for key in self.keys if key in OURS]
+
+    def save_table_2(self) -> None:
+        """Table 2: nDCG of each ranker, and by how much the Duet differs from its parts and the best baseline."""
+        self.comparison.add({NAMES[key]: self.rankers.system(key) for key in self.keys})
+        baseline = DUET if DUET in self.names else "BM25"
+        table = self.comparison.table(self.names, {baseline: "*"}, CORRECTION)
+        self._save("table2", table, f"Table 2; * differs from {baseline}, p < 0.05 of a {TEST} over rows")
+        if baseline == DUET:
+            frames = [self._against_duet(measure) for measure in MEASURES]
+            self._save(
+                "table2-differences",
+                pd.concat(frames),
+                f"Table 2, the Duet's difference from its parts and the best baseline; {TEST} over rows",
+            )
+
+    def _against_duet(self, measure: nDCG) -> pd.DataFrame:
+        values = self.comparison.values(measure, self.names)
+        frame = significance(values, DUET, correction=CORRECTION)
+        baselines = frame[~frame["system"].isin(PARTS)]
+        best = baselines.loc[baselines["mean"].idxmax(), "system"]
+        frame = frame[frame["system"].isin([*PARTS, best])].assign(difference=-frame["difference"])
+        frame.insert(0, "measure", str(measure))
+        frame.insert(1, DUET, values[DUET].mean())
+        return frame.rename(columns={"system": "against"})
+
+    def save_figure_4(self) -> None:
+        """Figure 4: our models trained with hard negatives, judged or retrieved, and with random ones."""
+        hard, frames = self.rankers.negatives, []
+        random = {NAMES[key]: self.rankers.ours(key, "random") for key in self.ours}
+        self.comparison.add({row.name: self.rankers.reranking(row) for row in random.values()})
+        for measure in MEASURES:
+            rows = []
+            for name, row in random.items():
+                test = significance(self.comparison.values(measure, [name, row.name]), row.name, correction=None).iloc[
+                    0
+                ]
+                means = {hard: test["mean"], "random": test["mean"] - test["difference"]}
+                rows.append({"system": name, "measure": str(measure), **means, **test[["difference", "p"]]})
+            frame = pd.DataFrame(rows)
+            frames.append(frame.assign(corrected=corrected(frame["p"].to_numpy(), CORRECTION)))
+        frame = pd.concat(frames, ignore_index=True)
+        self._save("figure4", frame, f"Figure 4, {hard} against random negatives; {TEST} over models")
+        self._draw("figure4", duet_figures.negatives(frame, hard))
+
+    def save_figure_5(self) -> None:
+        """Figure 5: our models, or all where there are none, by query length and by the rarest term."""
+        names = [NAMES[key] for key in self.ours] or self.names
+        values, topics = self.comparison.values(nDCG @ 10, names), self.test.topics
+        parts = {"length": by_length(values, topics)}
+        if self.rankers.collection.train is not None:
+            parts["rarity"] = by_rarity(values, topics, self.rankers.training_terms())
+        for part, breakdown in parts.items():
+            self._save(f"figure5-{part}", breakdown.to_frame(), f"Figure 5, {nDCG @ 10} by {breakdown.classes.name}")
+        self._draw("figure5", duet_figures.breakdowns(list(parts.values())))
+
+    def save_figure_6(self) -> None:
+        """Figure 6: principal components of the rankers' values for the test queries."""
+        if len(self.names) > 2:
+            components = pca(self.comparison.values(nDCG @ 10, self.names), {name: KINDS[name] for name in self.names})
+            self._save("figure6", components.to_frame(), "Figure 6, principal components of the rankers")
+            self._draw("figure6", components.plot().figure)
+
+    def save_figure_7(self) -> None:
+        """Figure 7: our models by the number of training queries, in one epoch and with as many groups seen."""
+        rows = []
+        for key, size in product(self.ours, self.sizes()):
+            for kind, epochs in (("one epoch", 1), ("as many groups seen", self.sizes()[-1] // size)):
+                means = self._trained_on(key, size, epochs)
+                rows.append({"system": NAMES[key], "queries": size, "training": kind, "epochs": epochs, **means})
+        frame = pd.DataFrame(rows)
+        self._save("figure7", frame, "Figure 7, by the number of training queries")
+        self._draw("figure7", duet_figures.learning_curves(frame))
+
+    def _trained_on(self, key: str, size: int, epochs: int) -> dict[str, float]:
+        """The means of a model trained on the first queries, without early stopping."""
+        row = self.rankers.ours(key, epochs=epochs, max_groups=size, patience=None)
+        row = replace(row, name=f"{row.name}, {size} queries, epochs {epochs}")
+        if row.name not in self.comparison:
+            self.comparison.add({row.name: self.rankers.reranking(row, self.rankers.examples_of(size))})
+            del self.rankers.models[row.name]  # large networks add up
+        return {str(measure): self.comparison.seed_means(measure, row.name).mean() for measure in MEASURES}
+
+    def sizes(self) -> list[int]:
+        """Numbers of training queries, each twice the one before, up to all there are."""
+        most = len(self.rankers.training_queries.topics)
+        return sorted({max(1, most >> place) for place in range(self.arguments.sizes)})
+
+    def _save(self, name: str, table: pd.DataFrame, caption: str) -> None:
+        judged = self.test.topics["qid"].isin(self.test.qrels["qid"]).sum()
+        where = f"{self.workspace.collection.name}, the top {self.arguments.depth} of BM25 re-ranked"
+        seeds = f", {len(self.arguments.seeds)} seeds" if len(self.arguments.seeds) > 1 else ""
+        self.workspace.save_table(name, table.round(4), f"{caption}. {where}, {judged:,} test queries{seeds}")
+
+    def _draw(self, name: str, figure: plt.Figure) -> None:
+        figure.savefig(self.workspace.results / f"{name}.png", dpi=150)
+        plt.close(figure)
+
+
+if __name__ == "__main__":
+    main()
