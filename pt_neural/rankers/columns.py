@@ -1,13 +1,47 @@
 """Which columns a two-tower ranker can work with."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+import pyterrier as pt
 
 if TYPE_CHECKING:
     from pt_neural.rankers.two_tower import TwoTower
+
+
+class ColumnsError(pt.validate.InputValidationError):
+    """PyTerrier's, whose modes its inspection reads, in one sentence."""
+
+    def __str__(self) -> str:
+        return self.args[0]
+
+
+@contextmanager
+def validated(frame: pd.DataFrame, transformer: pt.Transformer, fields: Sequence[str]) -> Iterator[Any]:
+    """PyTerrier's validator of a frame; where no mode fits, the error says in one sentence what is missing.
+
+    Args:
+        frame: What came in.
+        transformer: What it came to.
+        fields: Text columns of the ranker.
+    """
+    try:
+        with pt.validate.any(frame, context=transformer) as validator:
+            yield validator
+    except pt.validate.InputValidationError as error:
+        if {"qid", "query", "docno"} <= set(frame) and not set(fields) & set(frame):
+            message = (
+                f"the frame has no text for {transformer!r}, none of the columns {', '.join(fields)}: add >> "
+                f"index.text_loader({list(fields)}) before it, or give the ranker documents="
+            )
+        else:
+            nearest = min(error.modes, key=lambda mode: len(mode.missing_columns) + len(mode.extra_columns))
+            lacking = ", ".join(nearest.missing_columns) or "other columns"
+            message = f"{transformer!r} lacks {lacking}; the frame has {', '.join(map(str, frame)) or 'no columns'}"
+        raise ColumnsError(message, error.modes) from None
 
 
 def accept_text(

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from pt_neural.rankers.columns import accept_scoring, accept_text, distinct_queries
+from pt_neural.rankers.columns import accept_scoring, accept_text, distinct_queries, validated
 from pt_neural.text import frame_texts
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class DocEncoder(_Face):
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Encode the documents of ``inp``."""
-        with pt.validate.any(inp, context=self) as v:
+        with validated(inp, self, self.model.fields) as v:
             accept_text(v, self.model.fields)
         if inp.empty:
             return inp.assign(doc_vec=pd.Series(dtype=object, index=inp.index))
@@ -79,7 +79,7 @@ class TextScorer(_Face):
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Score the rows of ``inp``."""
-        with pt.validate.any(inp, context=self) as v:
+        with validated(inp, self, self.model.fields) as v:
             accept_scoring(v, self.model)
         return self.model.score(inp)
 

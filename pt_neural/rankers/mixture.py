@@ -2,6 +2,7 @@
 
 import numbers
 from dataclasses import dataclass
+from itertools import product
 from typing import Literal
 
 import numpy as np
@@ -118,6 +119,15 @@ class Mixture(pt.Transformer):
         order = np.lexsort((mixed["rank"], pd.factorize(mixed["qid"])[0]))
         return mixed.iloc[order].reset_index(drop=True)
 
+    def transform_inputs(self) -> list[list[str]]:
+        """The columns of frames that both sides can score, as ``pt.inspect`` asks for them."""
+        incoming = [["qid", "docno", "score"]]
+        right = incoming if self.b is None else pt.inspect.transformer_inputs(self.b, strict=False)
+        left = pt.inspect.transformer_inputs(self.a, strict=False)
+        both = [list(dict.fromkeys(["qid", *b, *a])) for a, b in product(left or [[]], right or [[]])]
+        sides = [side for side in (self.a, self.b) if side is not None]
+        return [columns for columns in both if all(_scores_frames(side, columns) for side in sides)] or both
+
     def sides(self, inp: pd.DataFrame) -> Sides:
         """Run each side once and align, normalise and complete their scores, ready for any alpha."""
         pt.validate.columns(inp, includes=["qid", "docno", "score"] if self.b is None else ["qid"], context=self)
@@ -135,6 +145,12 @@ class Mixture(pt.Transformer):
     def __repr__(self) -> str:
         sides = repr(self.a) if self.b is None else f"{self.a!r}, {self.b!r}"
         return f"Mixture({sides}, alpha={self.alpha:g})"
+
+
+def _scores_frames(ranker: pt.Transformer, columns: list[str]) -> bool:
+    """Whether a ranker makes results of a frame with these columns, as far as can be told."""
+    found = pt.inspect.transformer_outputs(ranker, columns, strict=False)
+    return found is not None and {"qid", "docno", "score"} <= set(found)
 
 
 def align(left: pd.DataFrame, right: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:

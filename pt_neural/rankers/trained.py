@@ -18,6 +18,7 @@ from pt_neural._artifacts import ArtifactError, read_json, read_tensors, write_j
 from pt_neural.rankers.fingerprint import fingerprint
 from pt_neural.rankers.saved import Saved
 from pt_neural.training import Training, losses
+from pt_neural.training.devices import known_device, require_available, torch_device
 from pt_neural.training.evaluation import dev_evaluator
 from pt_neural.training.examples import Examples, digest, make_examples
 from pt_neural.training.groups import Report
@@ -46,6 +47,8 @@ class Trained(Saved, pt.Estimator):
         if training is not None and not isinstance(training, Training):
             raise TypeError(f"training must be a pn.Training, not {training!r:.80}")
         self.training = training or Training()
+        if device != "auto":
+            known_device(device)
         self.device = device
         self.network: nn.Module | None = None
         self.report: Report | None = None
@@ -94,8 +97,8 @@ class Trained(Saved, pt.Estimator):
             The model. ``history`` and ``report`` tell what happened.
 
         Raises:
-            ValueError: If there is nothing to train on, or if ``vectors`` are set, which would not change; the
-                message says why.
+            ValueError: If there is nothing to train on, if the device is not available, or if ``vectors`` are set,
+                which would not change; the message says why.
             FloatingPointError: If the loss is no longer a number; the model stays as it was.
             KeyboardInterrupt: If the user interrupts; the model then has the best weights so far, and stays as it was
                 if no epoch was complete.
@@ -103,6 +106,7 @@ class Trained(Saved, pt.Estimator):
         from pt_neural.training.loop import train  # imports Lightning, which takes seconds
 
         training = self.training.completed(self.own_training)
+        require_available(training.device, training.device)
         frames = topics_or_res_tr, qrels_tr, topics_or_res_va, qrels_va
         origin = partial(digest, [self.artifact_format, self.settings()], frames, fields=self.fields)
         examples = make_examples(topics_or_res_tr, qrels_tr, training, fields=self.fields, documents=self.documents)
@@ -156,12 +160,7 @@ class Trained(Saved, pt.Estimator):
         changed = [name for name, value in self.settings().items() if value != self._trained_settings[name]]
         if changed:
             raise RuntimeError(f"{', '.join(changed)} of {self!r} changed after training: fit it again, or change back")
-        return self.network.to(self._torch_device())
-
-    def _torch_device(self) -> torch.device:
-        if self.device != "auto":
-            return torch.device(self.device)
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        return self.network.to(torch_device(self.device))
 
     def __getstate__(self) -> dict[str, Any]:
         if self.network is None or next(self.network.parameters()).is_cpu:

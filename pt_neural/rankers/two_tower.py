@@ -10,7 +10,7 @@ import pandas as pd
 import pyterrier as pt
 
 from pt_neural._frames import with_scores
-from pt_neural.rankers.columns import accept_scoring, accept_text, distinct_queries
+from pt_neural.rankers.columns import accept_scoring, accept_text, distinct_queries, validated
 from pt_neural.rankers.encoders import DocEncoder, QueryEncoder, TextScorer
 from pt_neural.rankers.ranker import Ranker, require_same_fields
 from pt_neural.rankers.retriever import VectorRetriever
@@ -107,7 +107,7 @@ class TwoTower(Ranker):
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Re-rank, or encode queries or documents, by the columns of ``inp``."""
-        with pt.validate.any(inp, context=self) as v:
+        with validated(inp, self, self.fields) as v:
             accept_scoring(v, self)
             v.columns(includes=["query"], excludes=["docno"], mode="query")
             # Results that have lost their queries must not keep the first stage's scores.

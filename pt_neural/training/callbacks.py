@@ -58,6 +58,12 @@ class StopEarly(EarlyStopping):
         trainer.should_stop = self.wait_count >= self.patience
 
 
+def stopped_early(checkpoint: dict[str, Any], patience: int | None) -> bool:
+    """Whether the patience had run out when a checkpoint was written."""
+    states = [state for name, state in checkpoint["callbacks"].items() if name.startswith(StopEarly.__name__)]
+    return patience is not None and any(state["wait_count"] >= patience for state in states)
+
+
 class TimeLimit(Timer):
     """Lightning's, of which a run that goes on has the whole again."""
 

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from lightning.pytorch.utilities.exceptions import SIGTERMException
 from torch import nn
 
 from pt_neural._artifacts import read_json, write_json
-from pt_neural.training.callbacks import BEST, LAST, KeepCheckpoints
+from pt_neural.training.callbacks import BEST, LAST, KeepCheckpoints, stopped_early
 from pt_neural.training.lightning import GroupTraining, quiet, trainer_for
 from pt_neural.training.losses import Loss
 from pt_neural.training.sampling import GroupBatches
@@ -49,8 +50,10 @@ def train(
 
     Raises:
         FloatingPointError: If the loss is NaN or infinite.
-        ValueError: If ``checkpoint_dir`` holds the checkpoints of another run, or a damaged one.
+        ValueError: If ``checkpoint_dir`` holds the checkpoints of another run, a damaged one, or more epochs than are
+            asked for.
         KeyboardInterrupt: If the user interrupts; the network then has the best weights so far.
+        SystemExit: If the process is told to terminate (SIGTERM), with code 143.
     """
     module = GroupTraining(network, batches, loss, training, evaluate)
     with ExitStack() as stack:
@@ -63,7 +66,9 @@ def train(
         try:
             with quiet(), torch.random.fork_rng(range(torch.cuda.device_count())), _interruptible():
                 trainer = trainer_for(training, checkpoints, dev=evaluate is not None)
-                trainer.fit(module, ckpt_path=_last_checkpoint(directory), weights_only=True)
+                trainer.fit(module, ckpt_path=_last_checkpoint(directory, training), weights_only=True)
+                if trainer.received_sigterm:  # after the last batch, where Lightning looks no more
+                    raise SIGTERMException
         finally:
             network.to("cpu").eval()
             if (checkpoints.directory / BEST).exists():
@@ -101,12 +106,21 @@ def _fingerprint(training: Training, batches: GroupBatches, network: nn.Module, 
     return digest.hexdigest()
 
 
-def _last_checkpoint(directory: Path) -> Path | None:
-    """Where to go on from, after a look whether it can be read."""
+def _last_checkpoint(directory: Path, training: Training) -> Path | None:
+    """Where to go on from, after a look whether it can be read, and a line that says so."""
     if not (directory / LAST).exists():
         return None
-    for name in (LAST, BEST):
-        _read_tensors(directory / name, device="meta")
+    _read_tensors(directory / BEST, device="meta")
+    checkpoint = _read_tensors(directory / LAST, device="meta")
+    done = len(checkpoint["history"])
+    if done > training.epochs:
+        raise ValueError(
+            f"{directory} holds checkpoints of {done} epochs, more than epochs={training.epochs}: ask for {done} or "
+            "more, or give another checkpoint_dir"
+        )
+    if training.verbose:
+        finished = done == training.epochs or stopped_early(checkpoint, training.patience)
+        print(f"{'finished' if finished else 'going on'} after epoch {done} of {directory}", flush=True)
     return directory / LAST
 
 
@@ -134,7 +148,7 @@ def _in_process_group() -> bool:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Give Ctrl-C back its meaning: Lightning makes an end of the process of it."""
+    """Give signals back their meaning: Lightning makes an end of the process of Ctrl-C, and a success of SIGTERM."""
     in_main_thread = threading.current_thread() is threading.main_thread()
     handler = signal.getsignal(signal.SIGINT)
     try:
@@ -142,6 +156,8 @@ def _interruptible() -> Iterator[None]:
     except SystemExit as end:
         if isinstance(end.__context__, KeyboardInterrupt):
             raise KeyboardInterrupt from None
+        if isinstance(end, SIGTERMException):  # with which Lightning would end the process as if all were well
+            raise SystemExit(128 + signal.SIGTERM) from None
         raise
     finally:
         if in_main_thread:  # the others may not

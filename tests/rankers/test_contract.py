@@ -138,6 +138,14 @@ def test_missing_columns_are_named(ranker, lacking, named):
         ranker.text_scorer().transform(CANDIDATES.drop(columns=lacking))
 
 
+def test_a_forgotten_text_loader_is_named(ranker):
+    with pytest.raises(KeyError) as raised:
+        ranker.transform(BARE.assign(score=1.0, rank=0))
+    assert str(raised.value).startswith(f"the frame has no text for {ranker!r}, none of the columns title, text: add")
+    assert ">> index.text_loader(['title', 'text'])" in str(raised.value)
+    assert len(str(raised.value)) < 200
+
+
 def test_duplicate_rows_score_alike(ranker):
     scored = ranker.transform(pd.concat([CANDIDATES, CANDIDATES, CANDIDATES[:1]], ignore_index=True))
     whole = scores(ranker, CANDIDATES)
@@ -460,6 +468,18 @@ def test_settings_can_be_inspected_and_changed(ranker):
     assert [attribute.name for attribute in pt.inspect.transformer_attributes(ranker)] == list(arguments)
     changed = pt.inspect.transformer_apply_attributes(ranker, fields="title", batch_size=3)
     assert (changed.fields, changed.batch_size) == (("title",), 3)
+
+
+def test_inspection_knows_what_goes_in(ranker, vectors):
+    text = ["qid", "docno", "query", "title", "text"]
+    inputs = pt.inspect.transformer_inputs(ranker)
+    assert inputs[0] == text
+    assert ["query"] in inputs
+    mixed = pt.inspect.transformer_inputs(pn.Mixture(ranker))
+    assert [set(columns) for columns in mixed[:2]] == [{*text, "score"}, {*text, "score"} - {"title"}]
+    assert ["query"] not in mixed
+    both = pn.Mixture(ranker.retriever(vectors), ranker.retriever(vectors))
+    assert pt.inspect.transformer_inputs(both) == [["qid", "query"]]
 
 
 def test_representations_are_short(ranker, vectors):

@@ -241,6 +241,21 @@ class TestBadInput:
         with pytest.raises(ValueError, match="no candidate has a word in title or text"):
             model().fit(TRAIN.assign(text=""), TRAIN_QRELS)
 
+    def test_a_device_that_is_not_there(self, fitted, monkeypatch):
+        monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+        with pytest.raises(ValueError, match=r"device='cuda' is not available here; choose device='cpu'"):
+            model(device="cuda").fit(TRAIN, TRAIN_QRELS)
+        for name in ("cuda", "cuda:1"):
+            ranker = pickle.loads(pickle.dumps(fitted))
+            ranker.device = name
+            with pytest.raises(ValueError, match=f"device='{name}' is not available here"):
+                ranker.transform(DEV)
+
+    @pytest.mark.parametrize("name", ["quantum", 3.5, None])
+    def test_a_device_that_there_never_is(self, name):
+        with pytest.raises(ValueError, match="device must be 'auto', 'cpu', 'cuda' or 'mps', not"):
+            pn.DSSM(device=name)
+
     def test_training_that_is_no_training(self):
         with pytest.raises(TypeError, match=r"training must be a pn\.Training"):
             pn.DSSM(training={"epochs": 3})

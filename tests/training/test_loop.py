@@ -21,11 +21,12 @@ OTHER_PROCESS = """
 import json, os, runpy, signal, sys
 from pt_neural.training.sampling import GroupBatches
 
-conftest, settings, dropout, how = runpy.run_path(sys.argv[1]), json.loads(sys.argv[2]), float(sys.argv[3]), sys.argv[4]
+conftest, settings = runpy.run_path(sys.argv[1]), json.loads(sys.argv[2])
+dropout, how, place = float(sys.argv[3]), sys.argv[4], tuple(json.loads(sys.argv[5]))
 batch = GroupBatches.__getitem__
 
 def ending(batches, key):
-    if key == (2, 2):
+    if key == place:
         os.kill(os.getpid(), getattr(signal, how))
     return batch(batches, key)
 
@@ -39,9 +40,10 @@ except KeyboardInterrupt:
 """
 
 
-def in_other_process(how, dropout=0.0, **settings):
+def in_other_process(how, dropout=0.0, place=(2, 2), **settings):
     conftest = Path(__file__).with_name("conftest.py")
-    command = [sys.executable, "-c", OTHER_PROCESS, conftest, json.dumps(settings), str(dropout), how]
+    arguments = [conftest, json.dumps(settings), str(dropout), how, json.dumps(place)]
+    command = [sys.executable, "-c", OTHER_PROCESS, *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=120)
 
 
@@ -194,6 +196,16 @@ def test_ctrl_c(tmp_path):
     assert ended.returncode == 0
 
 
+@pytest.mark.parametrize("place", [(2, 2), (4, 3)])  # the last batch, after which Lightning looks no more
+def test_a_process_that_is_told_to_terminate_does_not_end_as_if_all_were_well(place, fit_table, tmp_path):
+    ended = in_other_process("SIGTERM", place=place, checkpoint_dir=str(tmp_path / "run"))
+    assert (ended.returncode, ended.stdout) == (143, ""), ended.stderr
+    history = []
+    resumed = fit_table(checkpoint_dir=tmp_path / "run", history=history)
+    assert len(history) == 5
+    assert_equal(resumed, fit_table())
+
+
 def test_an_interrupt_leaves_the_best_weights_so_far(fit_table):
     measure, history, handler = Scripted(0.3, 0.5, 0.4), [], signal.getsignal(signal.SIGINT)
     networks = []
@@ -248,6 +260,23 @@ def test_patience_counts_on_after_an_interruption(fit_table, tmp_path):
     history = []
     fit_table(evaluate=Scripted(0.4), checkpoint_dir=tmp_path, patience=2, history=history)
     assert len(history) == 3
+
+
+def test_it_is_said_where_a_fit_goes_on(fit_table, tmp_path, capfd):
+    fail_at(fit_table, 3, checkpoint_dir=tmp_path, verbose=True)
+    assert capfd.readouterr().out == ""
+    fit_table(evaluate=Scripted(0.3, 0.2), epochs=4, checkpoint_dir=tmp_path, verbose=True, patience=2)
+    assert capfd.readouterr().out == f"going on after epoch 2 of {tmp_path}\n"
+    for settings in ({"epochs": 3}, {"epochs": 9, "patience": 2}):
+        fit_table(evaluate=Scripted(), checkpoint_dir=tmp_path, verbose=True, **settings)
+        assert capfd.readouterr().out == f"finished after epoch 3 of {tmp_path}\n"
+
+
+def test_fewer_epochs_than_were_done_are_refused(fit_table, tmp_path):
+    fit_table(epochs=3, checkpoint_dir=tmp_path)
+    with pytest.raises(ValueError, match=r"checkpoints of 3 epochs, more than epochs=2: ask for 3 or more"):
+        fit_table(epochs=2, checkpoint_dir=tmp_path)
+    fit_table(epochs=3, checkpoint_dir=tmp_path)
 
 
 def test_more_epochs_go_on_where_fewer_ended(fit_table, tmp_path, monkeypatch):

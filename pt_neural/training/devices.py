@@ -1,0 +1,41 @@
+"""Where networks compute, checked before they do."""
+
+import torch
+
+
+def torch_device(name: str) -> torch.device:
+    """The device to score on; ``"auto"`` is a CUDA GPU if there is one, else the processor.
+
+    Args:
+        name: ``"auto"``, or a name that torch knows, such as ``"cpu"`` or ``"cuda:1"``.
+
+    Raises:
+        ValueError: If there is no such device here.
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = known_device(name)
+    require_available(name, device.type, device.index or 0)
+    return device
+
+
+def known_device(name: str) -> torch.device:
+    """The device that torch calls so, whether it is there or not; ValueError if there is no such name."""
+    try:
+        return torch.device(name)
+    except (RuntimeError, TypeError):
+        raise ValueError(f"device must be 'auto', 'cpu', 'cuda' or 'mps', not {name!r:.80}") from None
+
+
+def require_available(name: str, kind: str, index: int = 0) -> None:
+    """Raise ValueError if a device that the user names is not there.
+
+    Args:
+        name: As the user gave it.
+        kind: ``"cuda"``, ``"mps"``, or ``"gpu"`` for either; others are left to torch and Lightning.
+        index: Number of the CUDA GPU.
+    """
+    cuda = torch.cuda.is_available() and index < torch.cuda.device_count()
+    mps = torch.backends.mps.is_available()
+    if not {"cuda": cuda, "mps": mps, "gpu": cuda or mps}.get(kind, True):
+        raise ValueError(f"device={name!r} is not available here; choose device='cpu', or 'auto' for what there is")
