@@ -124,7 +124,7 @@ def exact_matches(
     order = np.argsort(query_rows, kind="stable")
     starts = np.flatnonzero(np.diff(query_rows[order], prepend=-1))
     bags, positions = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
-    for pairs in np.split(order, starts[1:]):
+    for pairs in np.split(order, starts)[1:]:
         terms = queries[query_rows[pairs[0]]]
         rounds = _occurrences(terms)
         texts = documents.take(document_rows[pairs] if rounds else [], max_terms=max_terms)
