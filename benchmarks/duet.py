@@ -66,7 +66,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--document-terms", type=int, default=1000, help="terms of a document (default 1,000)")
     parser.add_argument("--groups", type=int, default=128, help="groups of an epoch, and re-ranked (default 128)")
     parser.add_argument("--peer-groups", type=int, default=24, help="groups the peer is timed on (default 24)")
-    parser.add_argument("--kept", type=int, default=1000, help="documents kept as representations (default 1,000)")
+    parser.add_argument("--kept", type=int, default=500, help="documents kept as representations (default 500)")
     parser.add_argument("--seed", type=int, default=13)
     options = parser.parse_args()
     matchzoo.check(parser, options)
@@ -117,9 +117,9 @@ def from_kept(model: pn.Duet, frame: pd.DataFrame, dtype: str, folder: Path) -> 
     """Rates of keeping the representations of documents and of re-ranking from them, and their size."""
     paths = (folder / f"{dtype}-{number}" for number in itertools.count())
     corpus = frame[["docno", "text"]].to_dict("records")
-    encoding = rate(lambda: model.index(next(paths), corpus, dtype=dtype), len(corpus), repeats=3)
+    encoding = rate(lambda: model.index(next(paths), corpus, dtype=dtype, verbose=False), len(corpus), repeats=3)
     path = next(paths)
-    model.representations = model.index(path, corpus, dtype=dtype)
+    model.representations = model.index(path, corpus, dtype=dtype, verbose=False)
     queries, documents = frame[["qid", "query"]].head(QUERIES), frame[["docno"]]
     one, many = (some.merge(documents, how="cross") for some in (queries.head(1), queries))
     model.transform(many.head(10))

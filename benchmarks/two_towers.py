@@ -101,7 +101,7 @@ def print_rates(name: str, ours: dict[str, Any], theirs: dict | None) -> None:
     for task, label in TASKS.items():
         print(line(label, ours[task], theirs and theirs[task]))
     print(line("re-ranking from vectors, rows/s with the frame", ours["re-ranking"]))
-    print(f"{'fit from first to last, groups/s':46}{ours['fitting']:>30,.0f}")
+    print(f"{'fit from first to last, groups/s':58}{ours['fitting']:>30,.0f}")
     matchzoo.print_memory(theirs)
 
 

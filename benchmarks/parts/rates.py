@@ -31,7 +31,7 @@ def best_setting(settings: list[dict]) -> dict:
 
 def line(label: str, ours: Rate, theirs: list[dict] | None = None, units: int = 1) -> str:
     """Our rate, and beside it that of matchzoo-py's best setting times so many units, with the ratio of medians."""
-    shown = f"{label:46}{text(ours):>30}"
+    shown = f"{label:58}{text(ours):>30}"
     if theirs is None:
         return shown
     best = best_setting(theirs)
