@@ -3,8 +3,17 @@
 from importlib import import_module
 from typing import Any
 
-# Loaded on first use: importing DSSM and CLSM imports torch, which DESM and LSA do without.
-_FILES = {"Duet": "duet", "DuetLocal": "duet", "DuetDistributed": "duet", "CDSSM": "clsm", "CLSM": "clsm", "DESM": "desm", "DSSM": "dssm", "LSA": "lsa"}
+# Loaded on first use: importing a network imports torch, which DESM and LSA do without.
+_FILES = {
+    "CDSSM": "clsm",
+    "CLSM": "clsm",
+    "DESM": "desm",
+    "DSSM": "dssm",
+    "Duet": "duet",
+    "DuetDistributed": "duet",
+    "DuetLocal": "duet",
+    "LSA": "lsa",
+}
 
 __all__ = sorted(_FILES)
 

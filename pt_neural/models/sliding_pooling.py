@@ -1,4 +1,4 @@
-"""Convolution over windows of words and max pooling over stretches of a text, as the Duet's distributed model has it."""
+"""Convolution over windows of words and max pooling over stretches of a text (Duet paper, section 3.2)."""
 
 from typing import Any
 

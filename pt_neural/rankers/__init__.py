@@ -1,7 +1,17 @@
-"""What all rankers share: texts, two-tower scoring and retrieval, linear mixtures."""
+"""What all rankers share: texts, two-tower scoring and retrieval, interaction, linear mixtures."""
+
+from importlib import import_module
+from typing import Any
 
 from pt_neural.rankers.mixture import Mixture
 from pt_neural.rankers.ranker import Ranker
+from pt_neural.rankers.representations import DocumentRepresentations
 from pt_neural.rankers.two_tower import TwoTower
 
-__all__ = ["Mixture", "Ranker", "TwoTower"]
+__all__ = ["DocumentRepresentations", "Interaction", "Mixture", "Ranker", "TwoTower"]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "Interaction":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module("pt_neural.rankers.interaction").Interaction  # imports torch, which DESM and LSA do without

@@ -66,11 +66,12 @@ class Ranker(Saved, pt.Transformer):
         require_same_fields(self._fields, documents)
         self._documents = documents
 
-    def _read_from(self, corpus: Any) -> None:
-        """Let a forward index that the model is learned from settle the fields; other corpora do not."""
+    def _settle_fields(self, corpus: Any = None) -> None:
+        """Read from now on what the model is learned from: the fields of a forward index, or those that it has."""
         if isinstance(corpus, ForwardIndex):
             require_same_fields(self._fields, corpus)
             self._fields = corpus.fields or self._fields
+        self._fields = self.fields
 
 
 def _checked_fields(fields: Any) -> tuple[str, ...]:
@@ -84,6 +85,7 @@ def _checked_fields(fields: Any) -> tuple[str, ...]:
 
 
 def require_same_fields(fields: tuple[str, ...] | None, documents: ForwardIndex | None) -> None:
+    """Raise ValueError if a forward index holds other fields than those given; None are any."""
     if fields is not None and documents is not None and documents.fields not in ((), fields):
         raise ValueError(
             f"the model reads the fields {', '.join(fields)}, but {documents!r} holds {', '.join(documents.fields)}: "
