@@ -1,9 +1,9 @@
 """Table 2 and figures 4, 5, 6 and 7 of the Duet paper (Mitra et al., 2017), on any dataset with training queries.
 
 All rankers re-rank the same candidates, the top k of BM25. The defaults are small networks and a sample of the queries,
-which two cores train in minutes; --document-terms 1000 --filters 300 are the paper's. Documents judged not relevant are
-the negatives where there are any, else retrieved ones. DSSM and CDSSM learn from the same queries, with negatives from
-the batch. Figures of our models are left out where none is among the rows.
+which two cores train in minutes; --document-terms 1000 --pooling 100 --filters 300 are the paper's. Documents judged
+not relevant are the negatives where there are any, else retrieved ones. DSSM and CDSSM learn from the same queries,
+with negatives from the batch. Figures of our models are left out where none is among the rows.
 """
 
 import argparse
@@ -54,7 +54,7 @@ def options() -> argparse.Namespace:
     add = arguments.add_argument
     add("--document-terms", type=int, default=200, help="first terms of a document that our models read (paper: 1000)")
     add("--filters", type=int, default=64, help="filters and units of each layer of our models (paper: 300)")
-    add("--pooling", type=int, default=100, help="terms that a document's max pooling spans")
+    add("--pooling", type=int, default=20, help="windows that a document's max pooling spans (paper: 100)")
     add("--ngrams", type=int, default=2000, help="n-graphs of the distributed model")
     add("--negatives", choices=["judged", "retrieved"], help="of our models; None: judged where there are any")
     scheme = 'grades of positives with those of their negatives: auto, all, or such as \'{"3": [1, 0], "2": [0]}\''
@@ -141,10 +141,10 @@ class Results:
             self._draw("figure6", components.plot().figure)
 
     def save_figure_7(self) -> None:
-        """Figure 7: our models by the number of training queries, in one epoch and with as many groups seen."""
+        """Figure 7: our models by the number of training queries, for one epoch and for the same number of groups."""
         rows = []
         for key, size in product(self.ours, self.sizes()):
-            for kind, epochs in (("one epoch", 1), ("as many groups seen", self.sizes()[-1] // size)):
+            for kind, epochs in (("one epoch", 1), ("same number of groups seen", self.sizes()[-1] // size)):
                 means = self._trained_on(key, size, epochs)
                 rows.append({"system": NAMES[key], "queries": size, "training": kind, "epochs": epochs, **means})
         frame = pd.DataFrame(rows)
@@ -169,11 +169,17 @@ class Results:
         judged = self.test.topics["qid"].isin(self.test.qrels["qid"]).sum()
         where = f"{self.workspace.collection.name}, the top {self.arguments.depth} of BM25 re-ranked"
         seeds = f", {len(self.arguments.seeds)} seeds" if len(self.arguments.seeds) > 1 else ""
-        self.workspace.save_table(name, table.round(4), f"{caption}. {where}, {judged:,} test queries{seeds}")
+        self.workspace.save_table(name, rounded(table), f"{caption}. {where}, {judged:,} test queries{seeds}")
 
     def _draw(self, name: str, figure: plt.Figure) -> None:
         figure.savefig(self.workspace.results / f"{name}.png", dpi=150)
         plt.close(figure)
+
+
+def rounded(table: pd.DataFrame) -> pd.DataFrame:
+    """Numbers with four decimals, p-values with three digits however small they are."""
+    p_values = {name: [float(f"{p:.3g}") for p in table[name]] for name in ("p", "corrected") if name in table}
+    return table.round(4).assign(**p_values)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 STEP, SPREAD = 0.14, 0.7  # between the marks of two systems, and of all at most, in widths of a class
+FEW = 10  # queries; the normal distribution says little about the mean of fewer
 
 
 class Breakdown:
@@ -42,14 +43,14 @@ class Breakdown:
 
         Args:
             ax: Axes to draw on; a new figure by default.
-            interval: Whether to draw the 95% interval of each mean.
+            interval: Whether to draw the 95% interval of each mean, where a class has at least ten queries.
         """
         import matplotlib.pyplot as plt
 
         if ax is None:
             _, ax = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
         frame, groups = self.to_frame(), self.values.groupby(self.classes, observed=True)
-        error = 1.96 * groups.std(ddof=1).fillna(0.0) / np.sqrt(groups.count())
+        error = (1.96 * groups.std(ddof=1) / np.sqrt(groups.count())).where(groups.count() >= FEW)
         places = np.arange(len(frame))
         for number, (name, shift) in enumerate(zip(self.values, _shifts(self.values.shape[1]), strict=True)):
             ax.errorbar(

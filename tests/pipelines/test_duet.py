@@ -76,7 +76,7 @@ def test_figure_7_doubles_the_queries(results):
     once = frame[frame["training"] == "one epoch"]
     assert once["queries"].tolist() == [6, 12] * 3
     assert once["epochs"].tolist() == [1] * 6
-    more = frame[frame["training"] == "as many groups seen"]
+    more = frame[frame["training"] == "same number of groups seen"]
     assert (more["queries"] * more["epochs"]).tolist() == [12] * 6
     largest = frame[frame["queries"] == 12].groupby("system")["nDCG@10"].nunique()
     assert largest.tolist() == [1, 1, 1]  # one model is both
