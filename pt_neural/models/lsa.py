@@ -118,7 +118,7 @@ class LSA(TwoTower):
                 if the forward index holds other fields than the model reads.
         """
         self._require_no_vectors()
-        self._read_from(corpus)
+        self._settle_fields(corpus)
         limits = {"min_count": self.min_count, "max_terms": self.max_terms}
         vocabulary, counts = count_corpus(corpus, **limits, fields=self.fields, desc=f"{self!r} terms", verbose=verbose)
         if len(vocabulary) < 2:

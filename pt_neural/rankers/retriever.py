@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
+from pt_neural._arguments import checked_number
 from pt_neural._frames import Hits, retrieved_frame
 from pt_neural.rankers.columns import distinct_queries
 from pt_neural.rankers.vectors import VectorTable, require_same_dimensions
@@ -32,17 +33,16 @@ class VectorRetriever(pt.Transformer):
         verbose: Show a progress bar over blocks of queries.
 
     Raises:
-        ValueError: If ``num_results`` is below 1, or if another model made the vectors.
+        TypeError: If ``num_results`` is no integer.
+        ValueError: If it is below 1, or if another model made the vectors.
     """
 
     schematic = {"label": "VectorRetriever", "help_url": None}
 
     def __init__(self, model: "TwoTower", vectors: "FlexIndex", *, num_results: int = 1000, verbose: bool = False):
-        if num_results < 1:
-            raise ValueError(f"num_results must be at least 1, not {num_results}")
         self.model = model
         self.vectors = vectors
-        self.num_results = num_results
+        self.num_results = checked_number("num_results", num_results, int, least=1)
         self.verbose = verbose
         self._table = VectorTable(vectors)
         self._table.require_made_by(model)

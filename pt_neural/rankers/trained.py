@@ -134,6 +134,7 @@ class Trained(Saved, pt.Estimator):
 
     def _finish(self, preparation: Any, network: nn.Module, history: list[dict[str, Any]], report: Report) -> None:
         self._install(preparation, network)
+        self._settle_fields()
         self._history, self.report = history, report
 
     def _evaluation(

@@ -30,7 +30,10 @@ class VectorTable:
     """
 
     def __init__(self, index: "FlexIndex | str | os.PathLike"):
-        self.path = os.path.abspath(os.path.expanduser(getattr(index, "index_path", index)))
+        path = getattr(index, "index_path", index)
+        if not isinstance(path, str | os.PathLike):
+            raise TypeError(f"vectors are what model.index(path, corpus) gave, or the path of it, not {index!r:.80}")
+        self.path = os.path.abspath(os.path.expanduser(path))
 
     @cached_property
     def _content(self) -> tuple[list[str], np.ndarray]:

@@ -178,8 +178,8 @@ def test_settings_are_checked():
 
 def test_texts_without_letter_ngrams_cannot_be_trained_on():
     qrels = pd.DataFrame({"qid": ["q0", "q1"], "docno": ["d0", "d1"], "label": 1})
-    with pytest.raises(ValueError, match="no word to train on has 3 letters"):
-        pn.CLSM(padding="zero", training=QUICK).fit(pairs(["?", "!"], ["", "..."]), qrels)
+    with pytest.raises(ValueError, match="no word to train on has 9 letters"):
+        pn.CLSM(padding="zero", ngram_sizes=(9,), training=QUICK).fit(pairs(["one", "two"], ["six", "ten"]), qrels)
 
 
 QUICK = pn.Training(epochs=1, verbose=False, device="cpu")

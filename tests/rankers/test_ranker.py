@@ -98,6 +98,28 @@ def test_a_forward_index_over_other_fields_is_refused(make, titles):
     assert ranker.fields == ("title",)
 
 
+@pytest.mark.parametrize("vectors", [3, [[0.5, 1.0]]])
+def test_vectors_that_are_none(vectors):
+    with pytest.raises(TypeError, match=r"vectors are what model\.index\(path, corpus\) gave"):
+        pn.LSA(vectors=vectors)
+    with pytest.raises(TypeError, match="num_results must be an integer"):
+        pn.LSA().retriever("vectors", num_results="10")
+
+
+@pytest.mark.parametrize("make", [pn.LSA, pn.DSSM])
+def test_a_fitted_model_goes_on_to_read_what_it_was_fitted_on(make, titles, tmp_path):
+    if make is pn.LSA:
+        model = pn.LSA(dim=1, min_count=1).fit_corpus(CORPUS, verbose=False)
+    else:
+        frame = pd.DataFrame({"qid": ["1", "2"], "query": "city"}).merge(pd.DataFrame(CORPUS), how="cross")
+        qrels = pd.DataFrame({"qid": ["1", "2"], "docno": ["d1", "d2"], "label": 1})
+        model = pn.DSSM((2,), training=pn.Training(epochs=1, device="cpu", verbose=False)).fit(frame, qrels)
+    with pytest.raises(ValueError, match="reads the fields title, text, but"):
+        model.documents = titles
+    with pytest.raises(ValueError, match="reads the fields title, text, but"):
+        model.index(tmp_path / "vectors", titles, verbose=False)
+
+
 def test_a_forward_index_settles_the_fields_of_a_training(titles):
     lsa = pn.LSA(dim=1, min_count=1).fit_corpus(titles, verbose=False)
     assert lsa.fields == ("title",)
