@@ -29,6 +29,13 @@ def test_take_equals_a_loop(lists, data):
     assert taken.terms.dtype == np.int32
 
 
+@given(LISTS.filter(len), st.integers(0, 4), st.data())
+def test_take_cuts_after_the_first_terms(lists, max_terms, data):
+    indices = data.draw(st.lists(st.integers(0, len(lists) - 1)))
+    taken = PackedSequences.from_lists(lists).take(indices, max_terms=max_terms)
+    assert unpacked(taken) == [lists[i][:max_terms] for i in indices]
+
+
 @pytest.mark.parametrize("indices", [[2], [-1], [0, 5]])
 def test_take_out_of_range(indices):
     with pytest.raises(IndexError, match="between 0 and 1"):
