@@ -111,8 +111,9 @@ class Rankers(TrainedRankers):
 
     def examples_of(self, queries: int) -> list[pd.DataFrame]:
         """Candidates and judgements of the first training queries."""
-        topics, candidates = self.training_queries.topics.head(queries), self._training_candidates
-        return [candidates[candidates["qid"].isin(topics["qid"])], self.training_queries.qrels]
+        qids = self.training_queries.topics["qid"].head(queries)
+        frames = self._training_candidates, self.training_queries.qrels
+        return [frame[frame["qid"].isin(qids)] for frame in frames]
 
     @cached_property
     def _training_candidates(self) -> pd.DataFrame:
