@@ -26,10 +26,14 @@ _HOMES = {
     "explain": "pt_neural.explain",
 }
 
-__all__ = sorted(_HOMES)
+_ROOMS = ("experiment",)  # public as a whole: pn.experiment.pca
+
+__all__ = sorted({*_HOMES, *_ROOMS})
 
 
 def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f"{__name__}.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)

@@ -51,7 +51,7 @@ class EmbeddingSpaces(pt.Artifact):
     ARTIFACT_FORMAT = "pt_neural"
 
     def __init__(self, path: str | os.PathLike):
-        super().__init__(Path(path).absolute())
+        super().__init__(Path(path).expanduser().absolute())
         self._set(*read_spaces(self.path, type=self.ARTIFACT_TYPE, format=self.ARTIFACT_FORMAT))
 
     @classmethod
@@ -200,9 +200,10 @@ class EmbeddingSpaces(pt.Artifact):
         Raises:
             FileExistsError: If something stands there and ``overwrite`` is false.
         """
-        with atomic_directory(path, overwrite=overwrite) as directory:
+        kind = {"type": self.ARTIFACT_TYPE, "format": self.ARTIFACT_FORMAT}
+        with atomic_directory(Path(path).expanduser(), overwrite=overwrite, **kind) as directory:
             write_spaces(directory, self.vocabulary, self.in_vectors, self.out_vectors, self.settings)
-            write_metadata(directory, type=self.ARTIFACT_TYPE, format=self.ARTIFACT_FORMAT)
+            write_metadata(directory, **kind)
 
     @property
     def dim(self) -> int:

@@ -40,7 +40,7 @@ class LuceneIndex(pt.Artifact, pt.Indexer):
     ARTIFACT_FORMAT = FORMAT
 
     def __init__(self, path: str | Path, *, stemmer: str | None = None, stopwords: str | None = None):
-        super().__init__(Path(path).absolute())  # Java never learns of a change of directory
+        super().__init__(Path(path).expanduser().absolute())  # Java never learns of a change of directory
         self.stemmer = stemmer
         self.stopwords = stopwords
 

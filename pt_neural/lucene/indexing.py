@@ -92,12 +92,13 @@ class LuceneIndexer(pt.Indexer):
                 the fields.
         """
         path = self._index.path
-        refuse_existing(path, overwrite=self.overwrite)
+        kind = {"type": "sparse_index", "format": "anserini"}
+        refuse_existing(path, overwrite=self.overwrite, **kind)
         documents = pt.tqdm(iter, desc=f"indexing {path.name}", unit=" documents") if self.verbose else iter
-        with atomic_directory(path, overwrite=self.overwrite) as directory:
+        with atomic_directory(path, overwrite=self.overwrite, **kind) as directory:
             analysis = Analysis(self.stemmer, self.stopwords).keep(directory)
             count = self._write(directory, documents)
-            write_metadata(directory, type="sparse_index", format="anserini", documents=count, analysis=analysis)
+            write_metadata(directory, **kind, documents=count, analysis=analysis)
         return self._index
 
     def _write(self, directory: Path, documents: Iterable[Mapping[str, Any]]) -> int:

@@ -70,7 +70,8 @@ class DocumentRepresentations(pt.Artifact):
         Raises:
             OSError: If the disk is too full.
         """
-        with atomic_directory(path, overwrite=overwrite) as directory:
+        path, kind = Path(path).expanduser(), {"type": cls.ARTIFACT_TYPE, "format": cls.ARTIFACT_FORMAT}
+        with atomic_directory(path, overwrite=overwrite, **kind) as directory:
             index = documents(directory / "documents")
             _require_space(directory, len(index) * shape[0] * shape[1] * np.dtype(dtype).itemsize)
             kept = _create(directory / "matrices.npy", dtype, (len(index), *shape))
@@ -80,15 +81,10 @@ class DocumentRepresentations(pt.Artifact):
                     factors[rows] = np.abs(matrices).max(axis=1) / LARGEST[dtype]
                     matrices = np.rint(matrices / np.maximum(factors[rows], 1e-30)[:, None])
                 kept[rows] = matrices.clip(-LARGEST[dtype], LARGEST[dtype])
-            kept.flush()
-            write_metadata(
-                directory,
-                type=cls.ARTIFACT_TYPE,
-                format=cls.ARTIFACT_FORMAT,
-                model=model,
-                dtype=dtype,
-                shape=list(shape),
-            )
+            for array in (kept, factors):
+                if array is not None:
+                    array.flush()
+            write_metadata(directory, **kind, model=model, dtype=dtype, shape=list(shape))
         return cls(path)
 
     @property

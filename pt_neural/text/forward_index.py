@@ -15,7 +15,6 @@ from pt_neural._artifacts import (
     ArtifactError,
     atomic_directory,
     read_metadata,
-    refuse_existing,
     write_metadata,
 )
 from pt_neural.text.corpus import read_documents
@@ -50,7 +49,7 @@ class ForwardIndex(pt.Artifact):
     ARTIFACT_FORMAT = "pt_neural"
 
     def __init__(self, path: str | os.PathLike):
-        super().__init__(Path(path).absolute())
+        super().__init__(Path(path).expanduser().absolute())
         self._metadata = read_metadata(self.path, type=self.ARTIFACT_TYPE, format=self.ARTIFACT_FORMAT)
         if not isinstance(self._metadata.get("num_documents"), int):
             raise ArtifactError(f"{self.path / METADATA} is damaged: it does not say num_documents")
@@ -79,8 +78,8 @@ class ForwardIndex(pt.Artifact):
             TypeError: If the corpus is no iterable of dicts.
             ValueError: If there are no documents, if one lacks its docno or all fields, or if a docno occurs twice.
         """
-        refuse_existing(path, overwrite=overwrite)
-        with atomic_directory(path, overwrite=overwrite) as directory:
+        path, kind = Path(path).expanduser(), {"type": cls.ARTIFACT_TYPE, "format": cls.ARTIFACT_FORMAT}
+        with atomic_directory(path, overwrite=overwrite, **kind) as directory:
             documents = pt.tqdm(read_documents(corpus_iter), desc="ForwardIndex", unit="doc", disable=not verbose)
             docnos: list[str] = []
             with TermSpool(directory) as spool:
@@ -91,8 +90,7 @@ class ForwardIndex(pt.Artifact):
             write_lines(directory / "docnos.txt", docnos)
             write_metadata(
                 directory,
-                type=cls.ARTIFACT_TYPE,
-                format=cls.ARTIFACT_FORMAT,
+                **kind,
                 num_documents=len(docnos),
                 fields=list(fields),
             )
