@@ -1,6 +1,7 @@
 """What the Duet and its two parts share as rankers: from frames to tensors, and back to scores."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -44,11 +45,17 @@ class DuetRanker(Interaction):
 
     def __init__(self, shape: Shape, *, ngram_sizes: Sequence[int] = (), num_ngrams: int = 0, **options: Any):
         super().__init__(**options)
-        self.shape = shape
+        for name, size in asdict(shape).items():  # each is an argument, which PyTerrier inspects and GridSearch sets
+            setattr(self, name, size)
         self.ngram_sizes = tuple(ngram_sizes)
         self.num_ngrams = num_ngrams
         self.hashing: WordHashing | None = None
         self._stored: tuple[Vocabulary, WordHashing, csr_array] | None = None  # the last vocabulary's n-grams
+
+    @property
+    def shape(self) -> Shape:
+        """Sizes of the network."""
+        return Shape(**{size.name: getattr(self, size.name) for size in fields(Shape)})
 
     @property
     def reads_words(self) -> bool:

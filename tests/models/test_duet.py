@@ -277,6 +277,17 @@ def test_wrong_arguments_of_the_distributed_model_are_named(make, wrong, kind, m
         make(**wrong)
 
 
+def test_sizes_can_be_set_until_the_model_is_trained(model):
+    fresh = MAKERS[type(model).__name__]()
+    fresh.filters = 9
+    assert fresh.settings()["filters"] == 9
+    with_random_weights(fresh)
+    assert all(9 in weight.shape for name, weight in fresh.network.named_parameters() if name.endswith("positions"))
+    model.filters = 9
+    with pytest.raises(RuntimeError, match="filters of .* changed after training"):
+        model.transform(pairs())
+
+
 def test_representations_are_short():
     assert [repr(make()) for make in MAKERS.values()] == [f"{name}()" for name in MAKERS]
     assert repr(pn.Duet().local) == "Duet().local"
