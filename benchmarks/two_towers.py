@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from parts import matchzoo
-from parts.machine import print_machine
+from parts.machine import machine_rates, print_machine
 from parts.rates import line, rate, spread
 from parts.synthetic import Texts, candidate_frame, synthetic_candidates, synthetic_texts
 
@@ -111,7 +111,8 @@ def print_floors(options: argparse.Namespace) -> None:
     Training counts three passes over the texts of a group, one forward and two backward; projecting the words and the
     optimiser's step, which come once in a batch, are left out.
     """
-    multiply, read = print_machine()
+    multiply, read = machine_rates()
+    print_machine(multiply, read)
     for model, rows, layers in (("DSSM", 1, [(300, 300), (300, 128)]), ("CLSM", 3, [(300, 128)])):
         flops = 2 * sum(inputs * outputs for inputs, outputs in layers)
         query, title = (flops / multiply + words * rows * 300 * 4 / read for words in (3, 8))

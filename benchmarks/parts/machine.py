@@ -6,12 +6,15 @@ from collections.abc import Callable
 import torch
 
 
-def print_machine() -> tuple[float, float]:
-    """Print and return the rates of matrix products and of reading."""
-    multiply, read = gemm_rate(), read_rate()
+def machine_rates() -> tuple[float, float]:
+    """Operations per second of matrix products, and bytes per second read."""
+    return gemm_rate(), read_rate()
+
+
+def print_machine(multiply: float, read: float) -> None:
+    """Print these rates."""
     rates = f"GEMM {multiply / 1e9:.0f} GFLOP/s, read {read / 1e9:.0f} GB/s"
-    print(f"this machine, {torch.get_num_threads()} threads: {rates}")
-    return multiply, read
+    print(f"this machine, {torch.get_num_threads()} threads: {rates}", flush=True)
 
 
 def gemm_rate(size: int = 2048) -> float:
