@@ -1,4 +1,4 @@
-"""What all explanations share."""
+"""What all explanations share, and those of one document."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -18,25 +18,55 @@ SIDES = ("query", "document")
 
 @dataclass(frozen=True)
 class Explanation(ABC):
-    """Why a model gave a document its score: a frame, shaded text in a notebook, a figure.
+    """Why a model scores as it does: a frame, something to see in a notebook, a figure.
 
     Attributes:
         title: The model.
         query: The query.
-        text: The document's text.
-        score: The model's score.
         note: What the notebook shows, in a sentence or two.
     """
 
     title: str
     query: str
-    text: str
-    score: float
     note: str
 
     @abstractmethod
     def to_frame(self) -> pd.DataFrame:
         """The explanation as a frame."""
+
+    @abstractmethod
+    def plot(self) -> "Axes | list[Axes]":
+        """Draw the explanation."""
+
+    @abstractmethod
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+
+    def _page(self, query: str, number: str, body: str) -> str:
+        """A note, and what is below it, as HTML.
+
+        Args:
+            query: The query as HTML.
+            number: What stands after it, such as the score.
+            body: What follows, as HTML.
+        """
+        return (
+            f'<div style="max-width: 60em; line-height: 1.7"><p><b>{escape(self.title)}</b> for "{query}"{number}<br>'
+            f"<small>{escape(self.note)}</small></p>{body}</div>"
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class TextExplanation(Explanation):
+    """Why a model gave one document its score.
+
+    Attributes:
+        text: The document's text.
+        score: The model's score.
+    """
+
+    text: str
+    score: float
 
     @abstractmethod
     def plot(self, ax: "Axes | None" = None) -> "Axes":
@@ -46,17 +76,12 @@ class Explanation(ABC):
     def _marks(self, side: Side) -> list[Mark]:
         """The marked words of one text, in its order."""
 
-    def _table_html(self) -> str:
-        """What stands below the texts."""
-        return ""
+    def _body_html(self) -> str:
+        """The document's text and what stands below it."""
+        return paragraph(marked(self.text, self._marks("document")))
 
     def _repr_html_(self) -> str:
-        return (
-            f'<div style="max-width: 60em; line-height: 1.7"><p><b>{escape(self.title)}</b> for '
-            f'"{marked(self.query, self._marks("query"))}": {self.score:.4f}<br><small>{escape(self.note)}</small></p>'
-            f'<p style="white-space: pre-wrap">{marked(self.text, self._marks("document"))}</p>'
-            f"{self._table_html()}</div>"
-        )
+        return self._page(marked(self.query, self._marks("query")), f": {self.score:.4f}", self._body_html())
 
     def _set_title(self, ax: "Axes", **options: object) -> None:
         title = f'{self.title}: {self.score:.4f}\n"{shortened(self.query)}"'
@@ -64,6 +89,18 @@ class Explanation(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.title}, {shortened(self.query)!r}, score={self.score:.4f})"
+
+
+def checked_side(side: str) -> Side:
+    """The side, or a ValueError that names both."""
+    if side not in SIDES:
+        raise ValueError(f"side must be 'query' or 'document', not {side!r}")
+    return side
+
+
+def paragraph(html: str) -> str:
+    """A text as it was written, with its own line breaks."""
+    return f'<p style="white-space: pre-wrap">{html}</p>'
 
 
 def shortened(text: str, length: int = 45) -> str:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from pt_neural.explain.explanation import SIDES, Explanation, Side
+from pt_neural.explain.explanation import Side, TextExplanation, checked_side
 from pt_neural.explain.marking import Mark, background
 from pt_neural.explain.pooling_figure import COLOURS, draw_winners
 
@@ -16,7 +16,7 @@ REST = "[rest]"
 
 
 @dataclass(frozen=True, repr=False)
-class MaxPoolingExplanation(Explanation):
+class MaxPoolingExplanation(TextExplanation):
     """Which words win at the most active neurons of the max-pooling layer.
 
     Attributes:
@@ -44,9 +44,10 @@ class MaxPoolingExplanation(Explanation):
         """
         if side is None:
             return self.shared.copy()
-        if side not in SIDES:
-            raise ValueError(f"side must be None, 'query' or 'document', not {side!r}")
-        return self.winners[side].copy()
+        return self.winners[checked_side(side)].copy()
+
+    def _body_html(self) -> str:
+        return super()._body_html() + self._table_html()
 
     def _table_html(self) -> str:
         if self.shared.empty:

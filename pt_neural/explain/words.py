@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import pandas as pd
 
-from pt_neural.explain.explanation import SIDES, Explanation, Side, shortened
+from pt_neural.explain.explanation import Side, TextExplanation, checked_side
 from pt_neural.explain.marking import AGAINST_COLOUR, MATCH_COLOUR, SUPPORT_COLOUR, Mark, background
+from pt_neural.explain.word_figure import draw_words, strongest
 from pt_neural.text import token_spans, tokenise
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-WORD_LENGTH = 25  # longer ones are cut in figures
 LEGEND = {
     MATCH_COLOUR: "in query and document",
     SUPPORT_COLOUR: "other word, raises the score",
@@ -29,7 +29,7 @@ def word_occurrences(text: str, side: Side, other: str) -> pd.DataFrame:
 
 
 @dataclass(frozen=True, repr=False)
-class WordExplanation(Explanation):
+class WordExplanation(TextExplanation):
     """How much each word adds to the score.
 
     Attributes:
@@ -74,40 +74,25 @@ class WordExplanation(Explanation):
         Raises:
             ValueError: If the side is neither ``"query"`` nor ``"document"``.
         """
-        import matplotlib.pyplot as plt
-
-        totals = self._totals(side, words)
-        if ax is None:
-            _, ax = plt.subplots(figsize=(6, 1.4 + 0.28 * len(totals)), layout="constrained")
-        ax.barh(np.arange(len(totals)), totals["contribution"], color=_colours(totals))
-        ax.set_yticks(np.arange(len(totals)), [shortened(word, WORD_LENGTH) for word in totals.index])
-        if totals.empty:
-            ax.set_xticks([])
-            ax.text(0.5, 0.5, f"no word of the {side} to show", ha="center", va="center", transform=ax.transAxes)
-        else:
-            ax.axvline(0, color="0.3", linewidth=0.8)
+        of_side = self.words[self.words["side"] == checked_side(side)]
+        totals = strongest(of_side, ["contribution"], "sum" if self.per == "occurrence" else "first", words)
         lost = f"score lost without the word, all its occurrences in the {side}"
-        ax.set_xlabel(lost if self.per == "term" else "contribution to the score, summed over occurrences")
+        ax = draw_words(
+            ax,
+            totals,
+            {"contribution": _colours(totals)},
+            LEGEND,
+            label=lost if self.per == "term" else "contribution to the score, summed over occurrences",
+            nothing=f"no word of the {side} to show",
+        )
         self._set_title(ax, pad=26, loc="left")
-        handles = [plt.Rectangle((0, 0), 1, 1, color=colour) for colour in LEGEND]
-        above = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": len(LEGEND), "borderaxespad": 0.2}
-        ax.legend(handles, LEGEND.values(), **above, frameon=False, fontsize="small", columnspacing=1, handlelength=1)
         return ax
 
-    def _totals(self, side: Side, words: int) -> pd.DataFrame:
-        if side not in SIDES:
-            raise ValueError(f"side must be 'query' or 'document', not {side!r}")
-        explained = self.words[(self.words["side"] == side) & self.words["contribution"].notna()]
-        together = ("contribution", "sum" if self.per == "occurrence" else "first")
-        totals = explained.groupby("word", sort=False).agg(contribution=together, match=("match", "any"))
-        strongest = totals["contribution"].abs().sort_values(ascending=False, kind="stable").index[:words]
-        return totals.loc[strongest].sort_values("contribution", kind="stable")
 
-
-def _colours(totals: pd.DataFrame) -> np.ndarray:
+def _colours(totals: pd.DataFrame) -> list[str]:
     """Of each word's bar; query words are told by colour, their direction by that of the bar."""
     others = np.where(totals["contribution"] < 0, AGAINST_COLOUR, SUPPORT_COLOUR)
-    return np.where(totals["match"], MATCH_COLOUR, others)
+    return np.where(totals["match"], MATCH_COLOUR, others).tolist()
 
 
 def _style(match: bool, shade: float) -> str:

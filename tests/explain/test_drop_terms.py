@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 import pt_neural as pn
-from pt_neural.explain import drop
+from pt_neural.explain import dropping
 from pt_neural.text import Vocabulary, tokenise
 
 QUERY = "university city <b> city"
@@ -91,7 +91,7 @@ def test_only_so_many_terms_are_dropped_shared_ones_first_then_the_most_frequent
 
 def test_texts_are_encoded_in_batches_of_bounded_size(models, monkeypatch):
     whole = pn.explain(models["DSSM"], QUERY, TEXT).to_frame()
-    monkeypatch.setattr(drop, "WORDS_A_BATCH", 40)
+    monkeypatch.setattr(dropping, "WORDS_A_BATCH", 40)
     sizes, encode = [], pn.DSSM.encode_sequences
 
     def counting(self, sequences, vocabulary):

@@ -5,19 +5,19 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
+from pt_neural.explain import dropping
+from pt_neural.explain.dropping import LEGEND, checked_terms, left_out, side_shades
+from pt_neural.explain.explanation import SIDES
 from pt_neural.explain.scoring import vector_scores
 from pt_neural.explain.words import WordExplanation, word_occurrences
 from pt_neural.rankers import TwoTower
 from pt_neural.text import PackedSequences, Vocabulary
 from pt_neural.text.packed import offsets_of
 
-WORDS_A_BATCH = 1_000_000
-LEAST_SHADE = 0.1
-
 Scorer = Callable[[PackedSequences, Vocabulary], np.ndarray]
 
 
-def explain_drop(model: TwoTower, query: str, text: str, *, terms: int = 200) -> WordExplanation:
+def explain_terms(model: TwoTower, query: str, text: str, *, terms: int = 200) -> WordExplanation:
     """Drop each term from the query or from the document, all its occurrences at once, and score what is left.
 
     The contribution of a term is the score of the full text minus that of the text without it. The words around it
@@ -39,8 +39,7 @@ def explain_drop(model: TwoTower, query: str, text: str, *, terms: int = 200) ->
     Raises:
         ValueError: If ``terms`` is below 1.
     """
-    if terms < 1:
-        raise ValueError(f"terms must be at least 1, not {terms}")
+    terms = checked_terms(terms)
     query_vector, document_vector = model.encode_queries([query]), model.encode_documents([text])
     score = float(vector_scores(query_vector, document_vector)[0])
     sides = [word_occurrences(query, "query", text), word_occurrences(text, "document", query)]
@@ -51,20 +50,21 @@ def explain_drop(model: TwoTower, query: str, text: str, *, terms: int = 200) ->
     for words, scorer in zip(sides, scorers, strict=True):
         without = _scores_without(words["word"].tolist(), _chosen(words, terms), scorer)
         words["contribution"] = score - words["word"].map(without).astype(float)
+    both = pd.concat(sides, ignore_index=True)
     return WordExplanation(
         title=repr(model),
         query=query,
         text=text,
         score=score,
         note=_note(sides, terms),
-        words=pd.concat(sides, ignore_index=True),
-        shades=np.concatenate([_shades(words["contribution"].to_numpy()) for words in sides]),
+        words=both,
+        shades=side_shades(both, "contribution"),
         per="term",
     )
 
 
 def _chosen(words: pd.DataFrame, terms: int) -> list[str]:
-    """The terms to drop, in the order that :func:`explain_drop` tells."""
+    """The terms to drop, in the order that :func:`explain_terms` tells."""
     distinct = words.groupby("word", sort=False).agg(match=("match", "first"), count=("match", "size"))
     return distinct.sort_values(["match", "count"], ascending=False, kind="stable").index[:terms].tolist()
 
@@ -73,7 +73,7 @@ def _scores_without(words: list[str], dropped: list[str], scorer: Scorer) -> dic
     """The score of a text without each of the terms; what is left is encoded together, in batches of bounded size."""
     vocabulary = Vocabulary(list(dict.fromkeys(words)))
     ids = np.array(vocabulary.ids(words), dtype=np.int32)
-    size = max(1, WORDS_A_BATCH // max(1, len(words)))
+    size = max(1, dropping.WORDS_A_BATCH // max(1, len(words)))
     scores: dict[str, float] = {}
     for start in range(0, len(dropped), size):
         batch = dropped[start : start + size]
@@ -87,18 +87,7 @@ def _texts(sequences: PackedSequences, vocabulary: Vocabulary) -> list[str]:
     return [" ".join(vocabulary.terms[term] for term in sequence) for sequence in sequences]
 
 
-def _shades(contributions: np.ndarray) -> np.ndarray:
-    """From -1 to 1, relative to the strongest contribution; NaN for weak ones, which would colour the whole text."""
-    shades = contributions / max(np.nan_to_num(np.abs(contributions)).max(initial=0), 1e-9)
-    return np.where(np.abs(shades) >= LEAST_SHADE, shades, np.nan)
-
-
 def _note(sides: list[pd.DataFrame], terms: int) -> str:
-    note = (
-        "Orange: words that query and document share. Blue: words whose loss lowers the score; purple and underlined: "
-        "words whose loss raises it; the stronger the colour, the more, within each text."
-    )
-    for words in sides:
-        if (distinct := words["word"].nunique()) > terms:
-            note += f" Of the {distinct:,} terms of the {words['side'].iloc[0]}, {terms:,} were dropped in turn."
-    return note
+    counts = zip(SIDES, (words["word"].nunique() for words in sides), strict=True)
+    omitted = "".join(left_out(side, there, terms, "terms") for side, there in counts)
+    return f"Orange: words that query and document share. {LEGEND}{omitted}"

@@ -1,0 +1,136 @@
+"""Figure 2 of the Duet paper: where the terms of a query stand in documents."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+import pt_neural as pn
+from pt_neural.text import tokenise
+
+QUERY = "City <b> university city river and more"  # the models read four terms
+TEXTS = [
+    "Oxford is a University city & the home of the oldest university. É\u0301 city",  # and twelve of a document
+    "No word of it.",
+    "",
+    "The river past the city: a river city.",
+]
+LABELS = [1, 0, 0, 2]
+
+
+@pytest.fixture
+def explanation(duets):
+    return pn.explain(duets["Duet"], QUERY, TEXTS, method="matches", labels=LABELS)
+
+
+def test_matches_equal_a_loop(explanation):
+    terms = tokenise(QUERY)[:4]
+    expected = [
+        (number, LABELS[number], term, i, j)
+        for number, text in enumerate(TEXTS)
+        for i, term in enumerate(terms)
+        for j, word in enumerate(tokenise(text)[:12])
+        if term == word
+    ]
+    frame = explanation.to_frame()
+    columns = ["document", "label", "query_term", "query_position", "position"]
+    assert list(frame[columns].itertuples(index=False, name=None)) == expected
+    assert list(frame.columns) == [*columns, "start", "end"]
+    assert frame.index.tolist() == list(range(len(expected)))
+    for row in frame.itertuples():
+        assert TEXTS[row.document][row.start : row.end].lower() == row.query_term
+
+
+def test_one_panel_a_document_with_a_short_line_for_each_match(explanation):
+    panels = explanation.plot()
+    frame = explanation.to_frame()
+    assert len(panels) == 4
+    for number, ax in enumerate(panels):
+        assert [label.get_text() for label in ax.get_yticklabels()] == ["city", "b", "university", "city"]
+        assert ax.get_ylim()[0] > ax.get_ylim()[1]  # the first term is uppermost
+        drawn = [segment.tolist() for lines in ax.collections for segment in lines.get_segments()]
+        found = sorted((round((low + high) / 2), start) for (start, low), (_, high) in drawn)
+        rows = frame[frame["document"] == number]
+        assert found == list(zip(rows["query_position"], rows["position"], strict=True))
+        assert ax.title.get_text() + ax.get_title(loc="left") != ""
+    titles = [ax.get_title(loc="left") for ax in panels]
+    assert titles == [
+        "document 0: relevant (1)",
+        "document 1: not relevant (0)",
+        "document 2: not relevant (0)",
+        "document 3: relevant (2)",
+    ]
+    assert panels[-1].get_xlabel() == "position in the document, in terms"
+    plt.close("all")
+
+
+def test_relevant_documents_are_told_by_colour_and_weight(explanation):
+    panels = explanation.plot()
+    colours = [{tuple(colour) for lines in ax.collections for colour in lines.get_colors()} for ax in panels]
+    assert colours[0] == colours[3]
+    weights = [ax._left_title.get_fontweight() for ax in panels]
+    assert weights == ["bold", "normal", "normal", "bold"]
+    plt.close("all")
+
+
+def test_panels_do_not_overlap(duets):
+    panels = pn.explain(duets["Duet"], QUERY + " x" * 20, TEXTS * 2, method="matches").plot()
+    panels[0].figure.canvas.draw()
+    boxes = [ax.get_tightbbox() for ax in panels]
+    assert not any(one.overlaps(other) for i, one in enumerate(boxes) for other in boxes[:i])
+    plt.close("all")
+
+
+def test_html_marks_the_matches_that_count(explanation):
+    html = explanation._repr_html_()
+    panels = html.split("<p><b>")[2:]
+    assert [panel.count("#E69F00") for panel in panels] == [3, 0, 0, 2]  # "city" twice, of the query, is marked once
+    assert "&lt;b&gt;" in html
+    assert "city <b>" not in html
+    assert "University city &amp; the" not in html  # there is a mark between
+    assert "&amp; the home" in html
+    assert panels[0].startswith("document 0: relevant (1)</b>, 3 matches")
+
+
+def test_one_text_without_labels(duets):
+    explanation = pn.explain(duets["DuetLocal"], QUERY, TEXTS[3], method="matches")
+    assert explanation.to_frame()["label"].isna().all()
+    assert len(explanation.to_frame()) == 4
+    (ax,) = explanation.plot()
+    assert ax.get_title(loc="left") == "document 0"
+    assert repr(explanation) == f"MatchesExplanation(DuetLocal(), {QUERY!r}, 1 documents, 4 matches)"
+    plt.close("all")
+
+
+def test_a_model_need_not_be_fitted():
+    frame = pn.explain(pn.Duet(), "river", TEXTS, method="matches").to_frame()
+    assert frame["document"].tolist() == [3, 3]
+
+
+@pytest.mark.parametrize("kind", [list, tuple, np.array, pd.Series])
+def test_texts_in_any_row(duets, kind):
+    frame = pn.explain(duets["Duet"], "river", kind([TEXTS[3], TEXTS[0]]), method="matches").to_frame()
+    assert frame["document"].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("query", ["", "?", None, float("nan"), r"$\frac"])
+def test_nothing_to_find_is_no_crash(duets, query):
+    explanation = pn.explain(duets["Duet"], query, [*TEXTS, None, float("nan")], method="matches")
+    frame = explanation.to_frame()
+    assert len(frame) == 0
+    assert frame.dtypes["position"] == np.int64
+    explanation._repr_html_()
+    explanation.plot()[0].figure.canvas.draw()
+    plt.close("all")
+
+
+def test_errors_say_what_to_do(duets):
+    with pytest.raises(ValueError, match="one for each of the 4 texts, not 1"):
+        pn.explain(duets["Duet"], QUERY, TEXTS, method="matches", labels=[1])
+    with pytest.raises(ValueError, match="at least one document"):
+        pn.explain(duets["Duet"], QUERY, [], method="matches")
+    desm = pn.DESM(pn.EmbeddingSpaces.from_vectors(pn.text.Vocabulary(["river"]), *np.ones((2, 1, 2), dtype="f4")))
+    with pytest.raises(ValueError, match="must be one of similarity, drop"):
+        pn.explain(desm, QUERY, TEXTS, method="matches")
+    with pytest.raises(TypeError, match="'similarity' explains one text, not 4"):
+        pn.explain(desm, QUERY, TEXTS)
