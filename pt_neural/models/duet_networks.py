@@ -44,6 +44,15 @@ class Shape:
         return self.document_terms - self.window + 1 - self.pooling + 1
 
 
+def alike(*shape: int, along: int, bound: float) -> nn.Parameter:
+    """First weights that hardly differ along one dimension: what a place means is learned from there.
+
+    Few queries do not teach it from weights that are drawn for each place.
+    """
+    once = torch.empty([1 if place == along else size for place, size in enumerate(shape)]).uniform_(-bound, bound)
+    return nn.Parameter(torch.empty(shape).uniform_(-bound, bound).mul_(0.1).add_(once))
+
+
 class Head(nn.Module):
     """Second dense layer, dropout, and the output unit, of which this gives the value before its tanh."""
 
@@ -63,11 +72,13 @@ class LocalNetwork(nn.Module):
 
     def __init__(self, shape: Shape):
         super().__init__()
-        self.positions = nn.Parameter(torch.empty(shape.document_terms, shape.filters))  # W of equation 2
+        self.positions = alike(shape.document_terms, shape.filters, along=0, bound=1)  # W of equation 2
         self.bias = nn.Parameter(torch.zeros(shape.filters))
         self.dense = nn.Linear(shape.query_terms * shape.filters, shape.hidden)
         self.head = Head(shape)
-        nn.init.xavier_uniform_(self.positions)
+        inputs = self.dense.in_features
+        weights = alike(shape.hidden, shape.query_terms, shape.filters, along=1, bound=2 / inputs**0.5)
+        self.dense.weight = nn.Parameter(weights.view(-1, inputs))
 
     def forward(self, matches: Matches, pairs: int) -> Tensor:
         """The output before its tanh, shape (pairs,)."""
@@ -94,17 +105,29 @@ class DistributedNetwork(nn.Module):
         super().__init__()
         self.shape = shape
         filters = shape.filters
-        self.query_words = HashingLayer(num_ngrams, shape.window * filters, bound=0.03)
+        self.query_words = HashingLayer(num_ngrams, shape.window * filters, bound=0.15)
         self.query_bias = nn.Parameter(torch.zeros(filters))
         self.query_dense = nn.Linear(filters, filters)
-        self.document_words = HashingLayer(num_ngrams, shape.window * filters, bound=0.03)
+        self.document_words = HashingLayer(num_ngrams, shape.window * filters, bound=0.15)
         self.document_bias = nn.Parameter(torch.zeros(filters))
         self.document_dense = nn.Linear(filters, filters)  # the convolution of 300 x 1
-        self.positions = nn.Parameter(torch.empty(filters, shape.positions, shape.hidden))  # the first dense layer
+        # The weights of the first dense layer, times the number of positions: Adam changes all weights by as much in a
+        # step, and steps of 270,000 weights that do the same at all positions would saturate the layer at once.
+        self.positions = alike(filters, shape.positions, shape.hidden, along=1, bound=3 / filters**0.5)
         self.bias = nn.Parameter(torch.zeros(shape.hidden))
         self.head = Head(shape)
-        bound = (6 / (filters * shape.positions + shape.hidden)) ** 0.5
-        nn.init.uniform_(self.positions, -bound, bound)
+        self._start_alike()
+
+    def _start_alike(self) -> None:
+        """Let query and document begin with the same weights, and a window as its centre word.
+
+        Equal words then match from the first step on; what context adds and how the sides differ is learned.
+        """
+        with torch.no_grad():
+            places = self.query_words.weight.view(-1, self.shape.window, self.shape.filters)
+            places[:, [place for place in range(self.shape.window) if place != self.shape.window // 2]] = 0
+        self.document_words.load_state_dict(self.query_words.state_dict())
+        self.document_dense.load_state_dict(self.query_dense.state_dict())
 
     def forward(self, queries: HashedTexts, documents: HashedTexts, pairing: Pairing) -> Tensor:
         """The output before its tanh, shape (pairs,)."""
@@ -126,7 +149,7 @@ class DistributedNetwork(nn.Module):
             self._document_positions(projections, texts, start, end, lengths[start]) for start, end in similar(lengths)
         ]
         nothing = torch.tanh(self.document_dense(torch.tanh(self.document_bias)))
-        return weighted_positions(self.positions, nothing, batches)
+        return weighted_positions(self.positions, nothing, batches) / self.shape.positions
 
     def _document_positions(self, projections: Tensor, texts: HashedTexts, start: int, end: int, length: int) -> Tensor:
         """D of equation 3 as far as the longest document goes, shape (documents, filters, positions)."""

@@ -37,7 +37,7 @@ class DuetRanker(Interaction):
     parts: ClassVar[tuple[str, ...]]
     own_training: ClassVar[dict[str, Any]] = {
         "loss": "softmax",
-        "gamma": 1.0,
+        "gamma": 10.0,
         "negatives": "retrieved",
         "batch_size": 64,
         "learning_rate": 1e-3,

@@ -98,6 +98,7 @@ class Dense:
     def distributed_output(self, query: str, text: str) -> Tensor:
         product = self.query(query) * self.document(text)  # equation 3
         weight = self.distributed.positions.transpose(0, 1).flatten(0, 1)  # positions x filters, to hidden
+        weight = weight / self.distributed.positions.shape[1]  # kept as so many times their size
         return self.head(self.distributed.head, torch.tanh(product.flatten() @ weight + self.distributed.bias))
 
     def head(self, head, units: Tensor) -> Tensor:
@@ -192,7 +193,7 @@ def test_query_vectors(case):
 def test_documents_are_read_as_far_as_they_go_and_equal_the_padded_ones(case):
     order = np.argsort([-min(len(tokenise(text)), 20) for text in case.documents], kind="stable")
     found = case.network.distributed.read_documents(case.all_pairs().documents)
-    weights = case.network.distributed.positions
+    weights = case.network.distributed.positions / case.network.distributed.positions.shape[1]
     expected = [torch.einsum("ti,itk->ik", case.dense.document(case.documents[number]), weights) for number in order]
     assert_equal(found, torch.stack(expected))
 
