@@ -284,7 +284,7 @@ def test_sizes_can_be_set_until_the_model_is_trained(model):
     with_random_weights(fresh)
     assert all(9 in weight.shape for name, weight in fresh.network.named_parameters() if name.endswith("positions"))
     model.filters = 9
-    with pytest.raises(RuntimeError, match="filters of .* changed after training"):
+    with pytest.raises(RuntimeError, match=r"filters of .* changed after training"):
         model.transform(pairs())
 
 

@@ -253,6 +253,23 @@ def test_the_papers_shapes():
     assert (settings["ngram_sizes"], settings["num_ngrams"]) == ([1, 2, 3, 4, 5], 2000)
 
 
+def test_first_weights_hardly_tell_positions_and_sides_apart():
+    network = DuetNetwork(Shape(**SIZES, pooling=7), 50, ("local", "distributed"))
+    parts = [
+        (network.local.positions, 0),
+        (network.local.dense.weight.view(6, 5, 4), 1),  # hidden units, query terms, filters
+        (network.distributed.positions, 1),
+    ]
+    for weights, along in parts:
+        assert 0 < weights.std(dim=along).mean() < 0.2 * weights.std()
+    distributed = network.distributed
+    assert torch.equal(distributed.query_words.weight, distributed.document_words.weight)
+    assert torch.equal(distributed.query_dense.weight, distributed.document_dense.weight)
+    places = distributed.query_words.weight.view(50, 3, 4)
+    assert not places[:, [0, 2]].any()
+    assert places[:, 1].all()
+
+
 # Scores of both parts together
 
 
