@@ -1,7 +1,8 @@
 """Rates over repeats, and the lines that show them beside a peer's."""
 
+import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,19 @@ def spread(rates: Any) -> Rate:
     return [float(value) for value in np.quantile(rates, [0, 0.5, 1])]
 
 
+def merged(rounds: Sequence[Any]) -> Any:
+    """The same measurements of several rounds as one: rates over all of them, anything else as in the first."""
+    first = rounds[0]
+    if isinstance(first, dict):
+        return {name: merged([one[name] for one in rounds]) for name in first}
+    if isinstance(first, list) and isinstance(first[0], float):
+        least, median, greatest = zip(*rounds, strict=True)
+        return [min(least), statistics.median(median), max(greatest)]
+    if isinstance(first, list):
+        return [merged(list(parts)) for parts in zip(*rounds, strict=True)]
+    return first
+
+
 def best_setting(settings: list[dict]) -> dict:
     """The setting of a peer with the greatest median."""
     return max(settings, key=lambda found: found["rate"][1])
@@ -36,7 +50,9 @@ def line(label: str, ours: Rate, theirs: list[dict] | None = None, units: int = 
         return shown
     best = best_setting(theirs)
     found = [units * one for one in best["rate"]]
-    return f"{shown}   matchzoo-py {text(found)} in batches of {best['batch_size']}: {ours[1] / found[1]:,.0f} times"
+    ratio = ours[1] / found[1]
+    times = f"{ratio:.1f}" if ratio < 10 else f"{ratio:,.0f}"
+    return f"{shown}   matchzoo-py {text(found)} in batches of {best['batch_size']}: {times} times"
 
 
 def text(rates: Rate) -> str:
