@@ -28,11 +28,16 @@ class KeptDocumentsRanker(DuetRanker):
 
     def __init__(self, *args: Any, representations: DocumentRepresentations | None, **options: Any):
         super().__init__(*args, **options)
+        if representations is not None and self.documents is not None:
+            raise ValueError("give documents or representations, not both: each tells where documents are kept")
         self.representations = representations
 
     @property
     def representations(self) -> DocumentRepresentations | None:
-        """Kept documents; ``model.representations = model.index(path, corpus)`` sets them after training."""
+        """Kept documents; ``model.representations = model.index(path, corpus)`` sets them after training.
+
+        They are then read instead of ``documents``.
+        """
         return self._representations
 
     @representations.setter
@@ -41,8 +46,6 @@ class KeptDocumentsRanker(DuetRanker):
             raise TypeError(
                 f"representations must be what model.index(path, corpus) gives, not {representations!r:.80}"
             )
-        if representations is not None and self.documents is not None:
-            raise ValueError("give documents or representations, not both: each tells where documents are kept")
         self._representations = representations
 
     def kept_documents(self) -> ForwardIndex | None:

@@ -59,7 +59,7 @@ def sliding_max(values: Tensor, size: int) -> Tensor:
 def pooled_windows(projections: Tensor, words: Tensor, window: int, size: int, positions: int) -> Tensor:
     """``max over s < size of sum over i of projections[word t + s + i, place i]`` for each position t of each text.
 
-    Windows after the end of a text count as zero, which is what the padding gives.
+    Windows beyond the width count as zero, so texts must be padded by at least ``window - 1`` words that add nothing.
 
     Args:
         projections: As :func:`window_sums` takes them; zero for the padding.

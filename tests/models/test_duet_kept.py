@@ -126,6 +126,13 @@ def test_only_one_place_of_documents(model, tmp_path):
     assert model.representations is None
 
 
+def test_kept_documents_come_before_those_of_training(model, tmp_path):
+    model.documents = pn.ForwardIndex.build(tmp_path / "forward", CORPUS, verbose=False)
+    kept = model.representations = model.index(tmp_path / "kept", model.documents, verbose=False)
+    assert model.kept_documents() is kept.documents
+    assert len(model.transform(BARE)) == len(BARE)
+
+
 def test_unknown_docnos_are_refused(model, tmp_path):
     model.representations = model.index(tmp_path / "kept", CORPUS, verbose=False)
     with pytest.raises(ValueError, match="d99"):
