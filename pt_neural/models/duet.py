@@ -194,12 +194,14 @@ class Duet(DuetDistributed):
     that leave the highest out, and stochastic gradient descent::
 
         pn.Training(negatives="judged", num_negatives=4, grades={3: [1, 0], 2: [0]}, optimiser="sgd",
-                    learning_rate=0.01, batch_size=8)
+                    learning_rate=0.01, batch_size=8, gamma=1)
 
-    The default is Adam with batches of 64 and four retrieved documents that were not judged relevant, for collections
-    with few judgements. Equation 4 leaves the relevant document out of its denominator; here it is in, as in the
-    authors' code. First weights are the same for all positions of a document: what a position means is learned from
-    there, which few queries do not teach from random weights.
+    The default, for collections with few judgements, is Adam with batches of 64, four retrieved documents that were
+    not judged relevant, and scores multiplied by gamma = 10 in equation 4, since differences of at most 4 leave the
+    softmax little to say. Equation 4 leaves the relevant document out of its denominator; here it is in, as in the
+    authors' code. First weights are nearly the same for all positions of a document and all terms of a query, and the
+    distributed model begins with the same weights for query and document and with windows that are their middle word:
+    some thousand queries do not teach as much from weights that are drawn at random throughout.
 
     Args:
         query_terms: Terms of a query that count.
