@@ -87,5 +87,5 @@ def _methods(model: pt.Transformer) -> dict:
             return methods
     raise TypeError(
         f"no explanation for {model!r}; give the ranker itself, such as DESM, LSA, DSSM, CLSM or Duet, not the "
-        "pipeline around it"
+        "pipeline around it or a part of it"
     )

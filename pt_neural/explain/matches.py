@@ -1,5 +1,6 @@
 """Where the terms of a query stand in documents (Duet paper, Figure 2)."""
 
+import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -29,7 +30,8 @@ def explain_matches(
         model: The ranker; how many terms it reads is that of its ``query_terms`` and ``document_terms``.
         query: The query's text.
         text: The document's text, or those of several documents.
-        labels: Relevance of each document, 0 and below for those that are not relevant; None if it is unknown.
+        labels: Relevance of each document, 0 and below for those that are not relevant; None or NaN where it is
+            unknown.
 
     Returns:
         An explanation of all documents.
@@ -38,7 +40,7 @@ def explain_matches(
         ValueError: If there is no document, or not one label for each.
     """
     texts = [text] if isinstance(text, str) else list(text)
-    labels = [None] * len(texts) if labels is None else list(labels)
+    labels = [None] * len(texts) if labels is None else [_grade(label) for label in labels]
     if not texts:
         raise ValueError("there is no text to find matches in: give at least one document")
     if len(labels) != len(texts):
@@ -55,6 +57,15 @@ def explain_matches(
         lengths=list(map(len, spans)),
         matches=pd.concat([_matches(terms, *one) for one in zip(range(len(texts)), labels, spans, strict=True)]),
     )
+
+
+def _grade(label: object) -> float | None:
+    """A label as a number, None if it is unknown."""
+    if label is None or pd.isna(label):
+        return None
+    if not isinstance(label, numbers.Real):
+        raise TypeError(f"labels must be numbers, one for each text, not {label!r:.80}")
+    return label
 
 
 def _matches(terms: list[str], number: int, label: float | None, spans: list[tuple[str, int, int]]) -> pd.DataFrame:

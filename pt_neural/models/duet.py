@@ -73,7 +73,7 @@ class DuetLocal(DuetRanker):
             query_terms=query_terms, document_terms=document_terms, filters=filters, hidden=hidden, dropout=dropout
         )
         super().__init__(
-            _checked(shape, _LOCAL_SIZES),
+            shape,
             training=training,
             fields=fields,
             documents=documents,
@@ -155,12 +155,8 @@ class DuetDistributed(KeptDocumentsRanker):
         batch_size: int = 128,
         verbose: bool = False,
     ):
-        shape = _checked(Shape(query_terms, document_terms, filters, hidden, window, pooling, dropout))
-        if window > query_terms:
-            raise ValueError(f"window must be at most query_terms, {query_terms}, not {window}")
-        if shape.positions < 1:
-            windows = document_terms - window + 1
-            raise ValueError(f"pooling must be at most {windows}, the windows of a document, not {pooling}")
+        shape = Shape(query_terms, document_terms, filters, hidden, window, pooling, dropout)
+        shape.require_windows()
         super().__init__(
             shape,
             ngram_sizes=checked_integers("ngram_sizes", ngram_sizes, least=1),
@@ -188,7 +184,7 @@ class Duet(DuetDistributed):
     See :class:`DuetLocal` and :class:`DuetDistributed` for the two. Each ends in tanh, and the score f is the sum. What
     is given as score is atanh(f / 2), computed so that it ranks as f does and does not tie where tanh is flat.
     :attr:`local` and :attr:`distributed` score by one part; ``duet.local ** duet.distributed`` are features, from one
-    pass over the texts.
+    pass over the texts once the pipeline is compiled.
 
     The paper (sections 3.3 and 4.2) trains with judged documents as negatives, four for each relevant one, by grades
     that leave the highest out, and stochastic gradient descent::
@@ -230,7 +226,7 @@ class Duet(DuetDistributed):
 
         duet = pn.Duet(document_terms=200, filters=100, hidden=100, pooling=20)
         (candidates >> duet).fit(train, docs.get_qrels("train"), dev, docs.get_qrels("dev"))
-        features = candidates >> (duet.local ** duet.distributed)
+        features = (candidates >> duet.local ** duet.distributed).compile()
     """
 
     schematic = {"label": "Duet", "help_url": None}
@@ -250,11 +246,3 @@ class Duet(DuetDistributed):
     def fuse_feature_union(self, other: pt.Transformer, is_left: bool) -> DuetParts | None:
         """Features of this model and of its parts from one pass; None for other transformers."""
         return DuetParts(self, "duet").fuse_feature_union(other, is_left)
-
-
-def _checked(shape: Shape, sizes: Sequence[str] = tuple(Shape.__dataclass_fields__)) -> Shape:
-    checked = {name: checked_number(name, getattr(shape, name), int, least=1) for name in sizes if name != "dropout"}
-    dropout = checked_number("dropout", shape.dropout, float, least=0)
-    if dropout >= 1:
-        raise ValueError(f"dropout must be below 1, not {dropout}")
-    return Shape(**checked, dropout=dropout)

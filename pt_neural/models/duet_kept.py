@@ -9,10 +9,11 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
+from pt_neural._arguments import checked_choice
 from pt_neural.models.duet_ranker import DuetRanker
 from pt_neural.models.duet_scoring import read_documents
 from pt_neural.rankers.ranker import require_same_fields
-from pt_neural.rankers.representations import DocumentRepresentations, Kind, forward_index_writer
+from pt_neural.rankers.representations import KINDS, DocumentRepresentations, Kind, forward_index_writer
 from pt_neural.text import ForwardIndex, WordHashing
 from pt_neural.training.examples import Examples
 from pt_neural.training.sampling import Collate
@@ -28,8 +29,6 @@ class KeptDocumentsRanker(DuetRanker):
 
     def __init__(self, *args: Any, representations: DocumentRepresentations | None, **options: Any):
         super().__init__(*args, **options)
-        if representations is not None and self.documents is not None:
-            raise ValueError("give documents or representations, not both: each tells where documents are kept")
         self.representations = representations
 
     @property
@@ -44,7 +43,8 @@ class KeptDocumentsRanker(DuetRanker):
     def representations(self, representations: DocumentRepresentations | None) -> None:
         if representations is not None and not isinstance(representations, DocumentRepresentations):
             raise TypeError(
-                f"representations must be what model.index(path, corpus) gives, not {representations!r:.80}"
+                "representations must be what model.index(path, corpus) gave, or pt.Artifact.load(path) of it, not "
+                f"{representations!r:.80}"
             )
         self._representations = representations
 
@@ -78,6 +78,7 @@ class KeptDocumentsRanker(DuetRanker):
         Returns:
             The representations, for ``representations=``; they hold a forward index too.
         """
+        checked_choice("dtype", dtype, KINDS)
         network = self._fitted()
         if isinstance(corpus, ForwardIndex):
             require_same_fields(self.fields, corpus)

@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from pt_neural._arguments import checked_number
 from pt_neural.models.hashing_layer import HashingLayer
 from pt_neural.models.position_weights import weighted_positions
 from pt_neural.models.sliding_pooling import padded_words, pooled_windows, window_sums
@@ -13,6 +14,7 @@ from pt_neural.rankers.hashed import HashedTexts
 from pt_neural.rankers.pairs import Matches, Pairing, PairInputs
 
 LEAST_SHARE = 0.8  # of the longest document of a batch, where documents that are computed together end
+MOST_DOCUMENTS = 128  # in a batch, above which the temporaries of its layers outgrow the weights
 LEAST_DOCUMENTS = 16  # in a batch, below which reading the weights takes longer than multiplying
 
 
@@ -28,6 +30,10 @@ class Shape:
         window: Terms a window of the distributed model.
         pooling: Windows of a document that are pooled.
         dropout: Share of units of the last layer that is dropped in training.
+
+    Raises:
+        TypeError: If a size is no number.
+        ValueError: If a size is below 1, or ``dropout`` is not between 0 and 1.
     """
 
     query_terms: int = 10
@@ -37,6 +43,21 @@ class Shape:
     window: int = 3
     pooling: int = 100
     dropout: float = 0.2
+
+    def __post_init__(self):
+        for name in ("query_terms", "document_terms", "filters", "hidden", "window", "pooling"):
+            object.__setattr__(self, name, checked_number(name, getattr(self, name), int, least=1))
+        object.__setattr__(self, "dropout", checked_number("dropout", self.dropout, float, least=0))
+        if self.dropout >= 1:
+            raise ValueError(f"dropout must be below 1, not {self.dropout}")
+
+    def require_windows(self) -> None:
+        """Raise ValueError if windows or pooling are longer than the texts."""
+        if self.window > self.query_terms:
+            raise ValueError(f"window must be at most query_terms, {self.query_terms}, not {self.window}")
+        if self.positions < 1:
+            windows = self.document_terms - self.window + 1
+            raise ValueError(f"pooling must be at most {windows}, the windows of a document, not {self.pooling}")
 
     @property
     def positions(self) -> int:
@@ -103,6 +124,7 @@ class DistributedNetwork(nn.Module):
 
     def __init__(self, shape: Shape, num_ngrams: int):
         super().__init__()
+        shape.require_windows()
         self.shape = shape
         filters = shape.filters
         self.query_words = HashingLayer(num_ngrams, shape.window * filters, bound=0.15)
@@ -200,7 +222,8 @@ def similar(lengths: list[int]) -> list[tuple[int, int]]:
     """Cut falling lengths into stretches of similar ones: where each starts and ends."""
     stretches, start = [], 0
     for place, length in enumerate(lengths):
-        if length < LEAST_SHARE * lengths[start] and place - start >= LEAST_DOCUMENTS:
+        shorter = length < LEAST_SHARE * lengths[start] and place - start >= LEAST_DOCUMENTS
+        if shorter or place - start == MOST_DOCUMENTS:
             stretches.append((start, place))
             start = place
     return [*stretches, (start, len(lengths))]
@@ -215,8 +238,9 @@ def joint_scores(outputs: Tensor) -> Tensor:
         outputs: Outputs before the tanh, shape (pairs, parts).
 
     Returns:
-        Shape (pairs,).
+        float64 of shape (pairs,).
     """
     # 1 + tanh(a) = 2 sigmoid(2a), and 1 - tanh(a) = 2 sigmoid(-2a).
+    outputs = outputs.double()  # two parts that contradict each other leave a small difference
     nearness, distance = F.logsigmoid(2 * outputs), F.logsigmoid(-2 * outputs)
     return (nearness.logsumexp(1) - distance.logsumexp(1)) / 2

@@ -10,6 +10,7 @@ import pandas as pd
 from scipy.sparse import csr_array
 from torch import Tensor, nn
 
+from pt_neural._arguments import checked_number
 from pt_neural.models.duet_networks import DuetNetwork, Shape, joint_scores
 from pt_neural.models.duet_scoring import part_outputs
 from pt_neural.rankers.columns import distinct_queries
@@ -89,7 +90,11 @@ class DuetRanker(Interaction):
         documents, vocabulary = self._training_documents(examples)
         hashing = None
         if self.reads_words:
-            hashing = WordHashing.build(vocabulary, sizes=self.ngram_sizes, max_ngrams=self.num_ngrams)
+            hashing = WordHashing.build(
+                vocabulary,
+                sizes=self.ngram_sizes,
+                max_ngrams=checked_number("num_ngrams", self.num_ngrams, int, least=1),
+            )
         texts = self._texts(examples.query_texts, documents, vocabulary, hashing)
         return hashing, self._new_network(hashing), texts.take
 

@@ -1,4 +1,4 @@
-"""The layer over letter n-grams that DSSM and CLSM share."""
+"""The layer over letter n-grams that DSSM, CLSM and the Duet share."""
 
 import torch
 import torch.nn.functional as F

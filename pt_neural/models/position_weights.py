@@ -24,7 +24,8 @@ def weighted_positions(weights: Tensor, padding: Tensor, documents: Sequence[Ten
     Returns:
         Shape (documents of all batches, filters, units).
     """
-    return _WeightedPositions.apply(weights, padding, *documents)
+    with torch.autocast(weights.device.type, enabled=False):  # sums over positions need all digits
+        return _WeightedPositions.apply(weights, *(one.to(weights.dtype) for one in (padding, *documents)))
 
 
 class _WeightedPositions(torch.autograd.Function):

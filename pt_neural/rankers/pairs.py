@@ -126,9 +126,9 @@ def exact_matches(
     bags, positions = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
     for pairs in np.split(order, starts)[1:]:
         terms = queries[query_rows[pairs[0]]]
-        rounds = _occurrences(terms)
-        texts = documents.take(document_rows[pairs] if rounds else [], max_terms=max_terms)
-        for places in rounds:
+        by_occurrence = _occurrences(terms)
+        texts = documents.take(document_rows[pairs] if by_occurrence else [], max_terms=max_terms)
+        for places in by_occurrence:
             table[terms[places]] = places + 1
             found = table[texts.terms]
             table[terms[places]] = 0
@@ -145,12 +145,12 @@ def exact_matches(
 def _occurrences(terms: np.ndarray) -> list[np.ndarray]:
     """Places of known terms: first those where a term stands for the first time, then the second, and so on."""
     places = np.flatnonzero(terms >= 0)
-    rounds = []
+    found = []
     while len(places):
         _, first = np.unique(terms[places], return_index=True)
-        rounds.append(places[first])
+        found.append(places[first])
         places = np.delete(places, first)
-    return rounds
+    return found
 
 
 class PairTexts:

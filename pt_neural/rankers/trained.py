@@ -97,8 +97,8 @@ class Trained(Saved, pt.Estimator):
             The model. ``history`` and ``report`` tell what happened.
 
         Raises:
-            ValueError: If there is nothing to train on, if the device is not available, or if ``vectors`` are set,
-                which would not change; the message says why.
+            ValueError: If there is nothing to train on, if the device is not available, or if ``vectors`` or
+                ``representations`` are set, which would not change; the message says why.
             FloatingPointError: If the loss is no longer a number; the model stays as it was.
             KeyboardInterrupt: If the user interrupts; the model then has the best weights so far, and stays as it was
                 if no epoch was complete.

@@ -105,7 +105,9 @@ def digest(settings: Any, frames: Iterable[pd.DataFrame | None], *, fields: Sequ
 
 
 def require_columns(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
-    """Raise ValueError if a frame lacks columns."""
+    """Raise ValueError if a frame lacks columns, and TypeError if it is none."""
+    if not isinstance(frame, pd.DataFrame):
+        raise TypeError(f"{what} must be a frame with {', '.join(columns)}, not {frame!r:.80}")
     lacking = [column for column in columns if column not in frame]
     if lacking:
         raise ValueError(f"{what} lacks {', '.join(lacking)}; it has {', '.join(map(str, frame)) or 'no columns'}")

@@ -269,7 +269,7 @@ def test_wrong_arguments_are_named(make, wrong, kind, message):
         ({"num_ngrams": 0}, ValueError, "num_ngrams must be at least 1"),
         ({"ngram_sizes": ()}, ValueError, "ngram_sizes must hold at least one"),
         ({"ngram_sizes": 3}, TypeError, "ngram_sizes must be a sequence"),
-        ({"representations": "kept.duet"}, TypeError, r"what model\.index\(path, corpus\) gives"),
+        ({"representations": "kept.duet"}, TypeError, r"what model\.index\(path, corpus\) gave"),
     ],
 )
 def test_wrong_arguments_of_the_distributed_model_are_named(make, wrong, kind, message):
@@ -286,6 +286,32 @@ def test_sizes_can_be_set_until_the_model_is_trained(model):
     model.filters = 9
     with pytest.raises(RuntimeError, match=r"filters of .* changed after training"):
         model.transform(pairs())
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "error", "message"),
+    [
+        ("query_terms", "x", TypeError, "query_terms must be an integer"),
+        ("pooling", 400, ValueError, "pooling must be at most 18"),
+        ("window", 6, ValueError, "window must be at most query_terms, 5"),
+        ("num_ngrams", -1, ValueError, "num_ngrams must be at least 1"),
+    ],
+)
+def test_sizes_set_later_are_checked_by_fit(name, size, error, message):
+    model = MAKERS["Duet"](training=pn.Training(epochs=1, verbose=False))
+    setattr(model, name, size)
+    frame = pairs()
+    with pytest.raises(error, match=message):
+        model.fit(frame, frame.drop_duplicates("qid")[["qid", "docno"]].assign(label=1))
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_training_in_mixed_precision(name):
+    frame = pairs()
+    model = MAKERS[name](training=pn.Training(epochs=1, batch_size=4, precision="bf16-mixed", verbose=False))
+    model.fit(frame, frame.drop_duplicates("qid")[["qid", "docno"]].assign(label=1))
+    assert np.isfinite(model.history["loss"]).all()
+    assert all(weight.dtype == torch.float32 for weight in model.network.parameters())
 
 
 def test_representations_are_short():

@@ -118,19 +118,16 @@ def test_a_new_training_needs_the_text(model, tmp_path):
         model.fit(CANDIDATES, pd.DataFrame({"qid": ["q0"], "docno": ["d1"], "label": [1]}))
 
 
-def test_only_one_place_of_documents(model, tmp_path):
-    forward = pn.ForwardIndex.build(tmp_path / "forward", CORPUS, verbose=False)
-    kept = model.index(tmp_path / "kept", forward, verbose=False)
-    with pytest.raises(ValueError, match="documents or representations, not both"):
-        type(model)(documents=forward, representations=kept)
-    assert model.representations is None
-
-
 def test_kept_documents_come_before_those_of_training(model, tmp_path):
     model.documents = pn.ForwardIndex.build(tmp_path / "forward", CORPUS, verbose=False)
     kept = model.representations = model.index(tmp_path / "kept", model.documents, verbose=False)
     assert model.kept_documents() is kept.documents
     assert len(model.transform(BARE)) == len(BARE)
+
+
+def test_an_unknown_kind_of_number_is_named_before_anything_is_read(model, tmp_path):
+    with pytest.raises(ValueError, match="dtype must be one of 'float16', 'int8', not 'float32'"):
+        model.index(tmp_path / "kept", iter(CORPUS), dtype="float32")
 
 
 def test_unknown_docnos_are_refused(model, tmp_path):

@@ -282,7 +282,7 @@ def test_joint_scores_are_the_inverse_of_tanh_at_half_the_sum():
 
 def test_one_part_is_scored_by_its_output_before_the_tanh():
     outputs = torch.tensor([[-40.0], [-1.5], [0.0], [2.0], [30.0]])
-    torch.testing.assert_close(duet_networks.joint_scores(outputs), outputs[:, 0])
+    torch.testing.assert_close(duet_networks.joint_scores(outputs), outputs[:, 0].double())
 
 
 def test_joint_scores_rank_as_the_sum_does():
@@ -298,3 +298,8 @@ def test_joint_scores_do_not_tie_where_tanh_is_flat(at):
     scores = duet_networks.joint_scores(outputs)
     assert (scores.diff() > 1e-3).all()
     assert scores[0] == pytest.approx(at)
+
+
+def test_parts_that_contradict_each_other_do_not_tie():
+    outputs = torch.tensor([[9.0, -9.0], [9.0, -10.0], [9.0, -11.0], [9.0, -12.0]])
+    assert (duet_networks.joint_scores(outputs).diff() < 0).all()

@@ -140,9 +140,9 @@ def test_metadata_without_model_or_dtype(tmp_path):
     build(tmp_path / "kept", drawn())
     path = tmp_path / "kept" / "pt_meta.json"
     content = json.loads(path.read_text())
-    for wrong in ({"model": None}, {"dtype": "float64"}):
+    for wrong in ({"model": None}, {"dtype": "float64"}, {"shape": None}):
         path.write_text(json.dumps({**content, **wrong}))
-        with pytest.raises(ArtifactError, match="does not say model or dtype"):
+        with pytest.raises(ArtifactError, match="does not say model, shape or dtype"):
             DocumentRepresentations(tmp_path / "kept")
 
 
@@ -152,3 +152,10 @@ def test_other_directories_are_refused(tmp_path):
     pn.ForwardIndex.build(tmp_path / "forward", CORPUS, verbose=False)
     with pytest.raises(ArtifactError, match="document_representations"):
         DocumentRepresentations(tmp_path / "forward")
+
+
+def test_matrices_of_another_shape_are_damage(tmp_path):
+    kept = build(tmp_path / "kept", drawn())
+    np.save(tmp_path / "kept" / "matrices.npy", np.zeros((len(kept), 1, 1), dtype="float16"))
+    with pytest.raises(ArtifactError, match=r"matrices\.npy is damaged: its shape is"):
+        DocumentRepresentations(tmp_path / "kept").read(np.array([0]))
