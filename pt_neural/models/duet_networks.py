@@ -171,7 +171,7 @@ class DistributedNetwork(nn.Module):
             self._document_positions(projections, texts, start, end, lengths[start]) for start, end in similar(lengths)
         ]
         nothing = torch.tanh(self.document_dense(torch.tanh(self.document_bias)))
-        return weighted_positions(self.positions, nothing, batches) / self.shape.positions
+        return weighted_positions(self.positions, nothing, batches).div_(self.shape.positions)
 
     def _document_positions(self, projections: Tensor, texts: HashedTexts, start: int, end: int, length: int) -> Tensor:
         """D of equation 3 as far as the longest document goes, shape (documents, filters, positions)."""
@@ -180,8 +180,9 @@ class DistributedNetwork(nn.Module):
         width = min(max(length, 1) + shape.window - 1, shape.document_terms)
         words = padded_words(texts.words, texts.offsets[start : end + 1], width, len(texts.bags) - 2)
         pooled = pooled_windows(projections, words, shape.window, shape.pooling, positions)
-        units = torch.tanh(pooled + self.document_bias[:, None])
-        return torch.tanh(F.conv1d(units, self.document_dense.weight[:, :, None], self.document_dense.bias))
+        units = pooled.add_(self.document_bias[:, None]).tanh_()  # in place, for these are the largest tensors
+        weight, bias = self.document_dense.weight.expand(len(units), -1, -1), self.document_dense.bias[:, None]
+        return torch.baddbmm(bias, weight, units).tanh_()
 
     def match(self, queries: Tensor, documents: Tensor, pairing: Pairing) -> Tensor:
         """Hadamard product (equation 3) and the dense layers, shape (pairs,)."""

@@ -254,10 +254,12 @@ def test_the_papers_shapes():
 
 
 def test_first_weights_hardly_tell_positions_and_sides_apart():
-    network = DuetNetwork(Shape(**SIZES, pooling=7), 50, ("local", "distributed"))
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        network = DuetNetwork(Shape(**{**SIZES, "filters": 16}, pooling=7), 50, ("local", "distributed"))
     parts = [
         (network.local.positions, 0),
-        (network.local.dense.weight.view(6, 5, 4), 1),  # hidden units, query terms, filters
+        (network.local.dense.weight.view(6, 5, 16), 1),  # hidden units, query terms, filters
         (network.distributed.positions, 1),
     ]
     for weights, along in parts:
@@ -265,7 +267,7 @@ def test_first_weights_hardly_tell_positions_and_sides_apart():
     distributed = network.distributed
     assert torch.equal(distributed.query_words.weight, distributed.document_words.weight)
     assert torch.equal(distributed.query_dense.weight, distributed.document_dense.weight)
-    places = distributed.query_words.weight.view(50, 3, 4)
+    places = distributed.query_words.weight.view(50, 3, 16)
     assert not places[:, [0, 2]].any()
     assert places[:, 1].all()
 
