@@ -64,9 +64,9 @@ class KeptDocumentsRanker(DuetRanker):
         """Encode a collection once, so that re-ranking by ``docno`` leaves out all that does not depend on the query.
 
         What is kept of a document is a matrix of filters x hidden units, 180 KB as float16 and 90 KB as int8 with the
-        sizes of the paper, whose own proposal (section 6), 300 x 899 numbers, would be three times larger and
-        a hundred times slower to use. It is exact but for the rounding: the scores of a trained model differ by less
-        than 0.001 of their standard deviation with float16, and by less than 0.02 with int8 (0.002 on average).
+        sizes of the paper, whose own proposal (section 6), 300 x 899 numbers, would be three times larger and would
+        leave the largest layer to be computed. It is exact but for the rounding: the scores of a trained model differ
+        by less than 0.001 of their standard deviation with float16, and by less than 0.02 with int8 (0.002 on average).
 
         Args:
             path: Directory to create.

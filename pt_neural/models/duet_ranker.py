@@ -7,14 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import csr_array
 from torch import Tensor, nn
 
 from pt_neural._arguments import checked_number
 from pt_neural.models.duet_networks import DuetNetwork, Shape, joint_scores
 from pt_neural.models.duet_scoring import part_outputs
 from pt_neural.rankers.columns import distinct_queries
-from pt_neural.rankers.hashed import word_bags
+from pt_neural.rankers.hashed import StoredBags, word_bags
 from pt_neural.rankers.interaction import Interaction
 from pt_neural.rankers.pairs import PairTexts
 from pt_neural.rankers.trained import Scorer
@@ -51,7 +50,7 @@ class DuetRanker(Interaction):
         self.ngram_sizes = tuple(ngram_sizes)
         self.num_ngrams = num_ngrams
         self.hashing: WordHashing | None = None
-        self._stored: tuple[Vocabulary, WordHashing, csr_array] | None = None  # the last vocabulary's n-grams
+        self._bags = StoredBags()
 
     @property
     def shape(self) -> Shape:
@@ -78,13 +77,6 @@ class DuetRanker(Interaction):
             query_bags=None if hashing is None else word_bags(terms, hashing),
             document_bags=None if hashing is None else self._bags(vocabulary, hashing),
         )
-
-    def _bags(self, vocabulary: Vocabulary, hashing: WordHashing) -> csr_array:
-        """The letter n-grams of the documents' terms."""
-        stored = self._stored  # another thread may set another
-        if stored is None or stored[0] is not vocabulary or stored[1] is not hashing:
-            stored = self._stored = vocabulary, hashing, word_bags(vocabulary.terms, hashing)
-        return stored[2]
 
     def _begin(self, examples: Examples) -> tuple[WordHashing | None, nn.Module, Collate]:
         documents, vocabulary = self._training_documents(examples)
@@ -134,10 +126,7 @@ class DuetRanker(Interaction):
 
     def _install(self, preparation: WordHashing | None, network: nn.Module) -> None:
         super()._install(preparation, network)
-        self.hashing, self._stored = preparation, None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_stored": None}  # the copy reads the forward index anew
+        self.hashing = preparation
 
     def _save_preparation(self, directory: Path) -> None:
         if self.hashing is not None:

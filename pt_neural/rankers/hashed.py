@@ -8,7 +8,8 @@ import torch
 from scipy.sparse import csr_array, vstack
 from torch import Tensor
 
-from pt_neural.text import PackedSequences, WordHashing
+from pt_neural.rankers.numbering import Numbering
+from pt_neural.text import PackedSequences, Vocabulary, WordHashing
 from pt_neural.text.packed import offsets_of
 
 PADDING = "<s>"
@@ -43,6 +44,23 @@ def word_bags(terms: Sequence[str], hashing: WordHashing) -> csr_array:
     return csr_array((bags.data, bags.indices, starts), shape=(len(terms) + 2, len(hashing)))
 
 
+class StoredBags:
+    """The letter n-grams of a vocabulary's terms, kept for the last vocabulary: that of a forward index stays."""
+
+    def __init__(self):
+        self._last: tuple[Vocabulary, WordHashing, csr_array] | None = None
+
+    def __call__(self, vocabulary: Vocabulary, hashing: WordHashing) -> csr_array:
+        """What :func:`word_bags` gives for the terms of a vocabulary."""
+        last = self._last  # another thread may set another
+        if last is None or last[0] is not vocabulary or last[1] is not hashing:
+            last = self._last = vocabulary, hashing, word_bags(vocabulary.terms, hashing)
+        return last[2]
+
+    def __reduce__(self) -> tuple:
+        return StoredBags, ()  # a copy reads its forward index anew
+
+
 class HashedCorpus:
     """Texts of which any batch can be taken: term sequences, and the letter n-grams of each distinct term.
 
@@ -69,7 +87,7 @@ class HashedCorpus:
         self.max_terms = max_terms
         self.keep_rest = keep_rest
         self.padding = -2 if hashes_padding else -1
-        self._places = np.empty(bags.shape[0], dtype=np.int64)  # of the terms of a batch; stale for all others
+        self._numbering = Numbering(bags.shape[0])
 
     def __len__(self) -> int:
         return len(self.sequences)
@@ -81,7 +99,7 @@ class HashedCorpus:
             rows: Numbers of texts, in the order wanted.
         """
         sequences = self.sequences.take(rows, max_terms=None if self.keep_rest else self.max_terms)
-        distinct, places = self._number(sequences.terms)
+        distinct, places = self._numbering(sequences.terms)
         words = PackedSequences(places, sequences.offsets)
         bags = self.bags[distinct]
         known = _any((np.diff(bags.indptr) > 0)[places], sequences.offsets)
@@ -97,15 +115,6 @@ class HashedCorpus:
             torch.from_numpy(words.offsets),
             torch.from_numpy(known),
         )
-
-    def _number(self, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The distinct ones of some terms, and the place of each term among them."""
-        # Each term's place is where it stands last. No step touches all terms of the vocabulary, which may be millions.
-        order = np.arange(len(terms))
-        self._places[terms] = order
-        distinct = terms[self._places[terms] == order]
-        self._places[distinct] = order[: len(distinct)]
-        return distinct, self._places[terms]
 
 
 def _any(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:

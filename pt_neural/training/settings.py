@@ -34,9 +34,9 @@ class Training:
 
     Args:
         epochs: Passes over the groups, at most.
-        batch_size: Groups a step; None for the model's own, 256 for DSSM and CLSM.
+        batch_size: Groups a step; None for the model's own.
         optimiser: ``"adam"``, ``"adamw"``, ``"adagrad"`` or ``"sgd"``.
-        learning_rate: The optimiser's; None for the model's own, 0.001 for DSSM and CLSM.
+        learning_rate: The optimiser's; None for the model's own.
         weight_decay: The optimiser's.
         loss: ``"softmax"`` over the group (CLSM paper, equations 5 and 6), ``"margin"`` between the relevant document
             and each other one (SSI paper, equation 8), ``"pointwise"`` cross-entropy of each document by itself, as
