@@ -7,7 +7,6 @@ import pandas as pd
 import pyterrier as pt
 
 from pt_neural.rankers.columns import accept_scoring, accept_text, distinct_queries, validated
-from pt_neural.text import frame_texts
 
 if TYPE_CHECKING:
     from pt_neural.rankers.two_tower import TwoTower
@@ -66,7 +65,7 @@ class DocEncoder(_Face):
             accept_text(v, self.model.fields)
         if inp.empty:
             return inp.assign(doc_vec=pd.Series(dtype=object, index=inp.index))
-        return inp.assign(doc_vec=_objects(self.model.encode_texts(frame_texts(inp, self.model.fields)), inp))
+        return inp.assign(doc_vec=_objects(self.model.encode_texts(self.model.frame_texts(inp)), inp))
 
     def __repr__(self) -> str:
         return f"{self.model!r}.doc_encoder()"

@@ -14,7 +14,7 @@ from torch import nn
 
 from pt_neural._arguments import checked_choice, checked_integers
 from pt_neural.rankers.columns import distinct_queries
-from pt_neural.rankers.hashed import PADDING, HashedCorpus, HashedTexts, word_bags
+from pt_neural.rankers.hashed import PADDING, HashedCorpus, HashedTexts, StoredBags, word_bags
 from pt_neural.rankers.towers import TowerCollate, Towers
 from pt_neural.rankers.trained import Scorer, Trained
 from pt_neural.rankers.two_tower import TwoTower, row_scores
@@ -23,7 +23,6 @@ from pt_neural.text import (
     PackedSequences,
     Vocabulary,
     WordHashing,
-    frame_texts,
     pack_texts,
 )
 from pt_neural.training import Training
@@ -77,7 +76,7 @@ class HashedTwoTower(TwoTower, Trained):
         self.shared = checked_choice("shared", shared, (True, False))
         self.ngram_sizes = WordHashing([], checked_integers("ngram_sizes", ngram_sizes, least=1)).sizes
         self.hashing: WordHashing | None = None
-        self._stored: tuple[Vocabulary, WordHashing, csr_array] | None = None  # the last vocabulary's n-grams
+        self._bags = StoredBags()
 
     hashes_padding = False
 
@@ -98,10 +97,7 @@ class HashedTwoTower(TwoTower, Trained):
         return self.corpus(sequences, word_bags(terms, hashing))
 
     def _sequences(self, sequences: PackedSequences, vocabulary: Vocabulary, hashing: WordHashing) -> HashedCorpus:
-        stored = self._stored  # another thread may set another
-        if stored is None or stored[0] is not vocabulary or stored[1] is not hashing:
-            stored = self._stored = vocabulary, hashing, word_bags(vocabulary.terms, hashing)
-        return self.corpus(sequences, stored[2])
+        return self.corpus(sequences, self._bags(vocabulary, hashing))
 
     def _towers(self, hashing: WordHashing) -> Towers:
         query = self.tower(len(hashing))
@@ -134,7 +130,7 @@ class HashedTwoTower(TwoTower, Trained):
             sequences = self.documents.sequences(list(docnos))
             documents = self._sequences(sequences, self.documents.vocabulary, preparation)
         else:
-            document_rows, texts = pd.factorize(np.array(frame_texts(frame, self.fields), dtype=object))
+            document_rows, texts = pd.factorize(np.array(self.frame_texts(frame), dtype=object))
             documents = self._texts(texts, preparation)
 
         def scores(network: Towers) -> np.ndarray:
@@ -146,7 +142,7 @@ class HashedTwoTower(TwoTower, Trained):
 
     def _install(self, preparation: WordHashing, network: Towers) -> None:
         super()._install(preparation, network)
-        self.hashing, self._stored = preparation, None
+        self.hashing = preparation
 
     def _encode(self, network: Towers, side: str, corpus: HashedCorpus) -> np.ndarray:
         """Unit vectors of all texts of a corpus, float32 of shape ``(len(corpus), dimensions)``."""
@@ -170,9 +166,6 @@ class HashedTwoTower(TwoTower, Trained):
     def encode_sequences(self, sequences: PackedSequences, vocabulary: Vocabulary) -> np.ndarray:
         """Unit vectors of documents given as term ids over a vocabulary."""
         return self._encode(self._fitted(), "document", self._sequences(sequences, vocabulary, self.hashing))
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_stored": None}  # the copy reads the forward index anew
 
     def _save_preparation(self, directory: Path) -> None:
         self.hashing.save(directory)

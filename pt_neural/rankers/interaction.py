@@ -1,7 +1,7 @@
 """Rankers that look at a query and a document together."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,7 @@ from pt_neural._frames import with_scores
 from pt_neural.rankers.columns import accept_text, validated
 from pt_neural.rankers.ranker import Ranker
 from pt_neural.rankers.trained import Trained
-from pt_neural.text import ForwardIndex, PackedSequences, Vocabulary, frame_texts, pack_texts
+from pt_neural.text import ForwardIndex, PackedSequences, Vocabulary, pack_fields, pack_texts
 from pt_neural.training import Training
 from pt_neural.training.examples import Examples
 
@@ -72,15 +72,18 @@ class Interaction(Ranker, Trained):
         if kept is not None:
             rows, docnos = pd.factorize(frame["docno"], use_na_sentinel=False)
             return rows, kept.sequences(list(docnos)), kept.vocabulary
-        rows, texts = pd.factorize(np.array(frame_texts(frame, self.fields), dtype=object))
-        sequences, terms = pack_texts(texts)
+        rows, texts = pd.factorize(np.array(self.frame_texts(frame), dtype=object))
+        sequences, terms = self._pack(texts)
         return rows, sequences, Vocabulary(terms)
+
+    def _pack(self, texts: Iterable[str]) -> tuple[PackedSequences, list[str]]:
+        return pack_fields(texts, len(self.fields)) if self.tells_fields_apart else pack_texts(texts)
 
     def _training_documents(self, examples: Examples) -> tuple[PackedSequences, Vocabulary]:
         """All documents of the examples as term ids, and the terms with their frequencies."""
         if examples.document_texts is None:
             return self.documents.all(), self.documents.vocabulary
-        sequences, terms = pack_texts(examples.document_texts)
+        sequences, terms = self._pack(examples.document_texts)
         return sequences, Vocabulary(terms, np.bincount(sequences.terms, minlength=len(terms)))
 
     def _blocks(

@@ -1,14 +1,15 @@
 """What every ranker of texts is told: which columns are the text, and where documents are kept."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import pandas as pd
 import pyterrier as pt
 
 from pt_neural._arguments import checked_choice, checked_number
 from pt_neural.rankers.saved import Saved
-from pt_neural.text import TEXT_FIELDS, ForwardIndex
+from pt_neural.text import TEXT_FIELDS, ForwardIndex, frame_texts, join_fields
 
 
 class Ranker(Saved, pt.Transformer):
@@ -24,7 +25,12 @@ class Ranker(Saved, pt.Transformer):
     Raises:
         TypeError: If an argument is of another kind than said here.
         ValueError: If there are no fields, if they are not those of the forward index, or if ``batch_size`` is below 1.
+
+    Attributes:
+        tells_fields_apart: Whether the model sees where a field ends; otherwise fields are one text.
     """
+
+    tells_fields_apart = False
 
     def __init__(
         self,
@@ -65,6 +71,14 @@ class Ranker(Saved, pt.Transformer):
             raise TypeError(_no_forward_index(documents))
         require_same_fields(self._fields, documents)
         self._documents = documents
+
+    def frame_texts(self, frame: pd.DataFrame) -> list[str]:
+        """The text of each row of a frame, as the model reads it."""
+        return frame_texts(frame, self.fields, mark_ends=self.tells_fields_apart)
+
+    def document_text(self, document: Mapping[str, Any]) -> str:
+        """The text of a document of a corpus, as the model reads it."""
+        return join_fields(document, self.fields, mark_ends=self.tells_fields_apart)
 
     def _settle_fields(self, corpus: Any = None) -> None:
         """Read from now on what the model is learned from: the fields of a forward index, or those that it has."""

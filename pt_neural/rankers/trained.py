@@ -109,7 +109,14 @@ class Trained(Saved, pt.Estimator):
         require_available(training.device, training.device)
         frames = topics_or_res_tr, qrels_tr, topics_or_res_va, qrels_va
         origin = partial(digest, [self.artifact_format, self.settings()], frames, fields=self.fields)
-        examples = make_examples(topics_or_res_tr, qrels_tr, training, fields=self.fields, documents=self.documents)
+        examples = make_examples(
+            topics_or_res_tr,
+            qrels_tr,
+            training,
+            fields=self.fields,
+            documents=self.documents,
+            mark_ends=self.tells_fields_apart,
+        )
         if training.verbose:
             print(f"{self!r}: {examples.report}", flush=True)
         with torch.random.fork_rng(range(torch.cuda.device_count())):

@@ -21,7 +21,7 @@ from pt_neural.rankers.vectors import (
     require_same_dimensions,
     write_vectors,
 )
-from pt_neural.text import ForwardIndex, PackedSequences, Vocabulary, frame_texts
+from pt_neural.text import ForwardIndex, PackedSequences, Vocabulary
 
 if TYPE_CHECKING:
     from pyterrier_dr import FlexIndex
@@ -142,7 +142,7 @@ class TwoTower(Ranker):
             return self.encode_stored(list(docnos)), rows
         if not any(field in frame for field in self.fields):
             return np.stack(frame["doc_vec"].to_list()), np.arange(len(frame))
-        rows, texts = pd.factorize(np.array(frame_texts(frame, self.fields), dtype=object))
+        rows, texts = pd.factorize(np.array(self.frame_texts(frame), dtype=object))
         return self.encode_texts(list(texts)), rows
 
     def encode_texts(self, texts: Sequence[str]) -> np.ndarray:
@@ -202,7 +202,7 @@ class TwoTower(Ranker):
             records = forward_index_vectors(corpus, self.encode_sequences, self.batch_size)
             total = len(corpus)
         else:
-            records = corpus_vectors(corpus, self.encode_documents, self.fields, self.batch_size)
+            records = corpus_vectors(corpus, self.document_text, self.encode_documents, self.batch_size)
             total = None
         progress = pt.tqdm(records, desc=f"{self!r} vectors", unit="doc", total=total, disable=not verbose)
         return write_vectors(path, progress, fingerprint=self.fingerprint(), overwrite=overwrite)

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from pt_neural._artifacts import METADATA, atomic_directory, read_json, write_json
-from pt_neural.text import ForwardIndex, join_fields, read_documents
+from pt_neural.text import ForwardIndex, read_documents
 
 if TYPE_CHECKING:
     from pyterrier_dr import FlexIndex
@@ -147,14 +147,14 @@ def _several(records: Records) -> Records:
 
 def corpus_vectors(
     corpus: Iterable[Mapping[str, Any]] | pd.DataFrame,
+    read: Callable[[Mapping[str, Any]], str],
     encode: Callable[[list[str]], np.ndarray],
-    fields: Sequence[str],
     batch_size: int,
 ) -> Records:
-    """Encode a corpus batch by batch."""
+    """Encode a corpus batch by batch; ``read`` gives the text of a document."""
     documents = read_documents(corpus)
     while batch := list(islice(documents, batch_size)):
-        vectors = encode([join_fields(document, fields) for _, document in batch])
+        vectors = encode([read(document) for _, document in batch])
         for (docno, _), vector in zip(batch, vectors, strict=True):
             yield {"docno": docno, "doc_vec": vector}
 

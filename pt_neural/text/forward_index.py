@@ -1,9 +1,10 @@
 """The term sequences of a whole collection, by docno."""
 
 import os
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import repeat
+from itertools import accumulate, chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ from pt_neural._artifacts import (
     read_metadata,
     write_metadata,
 )
+from pt_neural.text.arrays import load_array
 from pt_neural.text.corpus import read_documents
-from pt_neural.text.fields import TEXT_FIELDS, join_fields
+from pt_neural.text.fields import FIELD_END, TEXT_FIELDS, join_fields
 from pt_neural.text.packed import PackedSequences
 from pt_neural.text.spool import TermSpool, load_sequences
 from pt_neural.text.tokeniser import tokenise
@@ -82,11 +84,16 @@ class ForwardIndex(pt.Artifact):
         with atomic_directory(path, overwrite=overwrite, **kind) as directory:
             documents = pt.tqdm(read_documents(corpus_iter), desc="ForwardIndex", unit="doc", disable=not verbose)
             docnos: list[str] = []
+            ends = array("i")
             with TermSpool(directory) as spool:
                 for docno, document in documents:
                     docnos.append(docno)
-                    spool.append(tokenise(join_fields(document, fields)))
+                    texts = join_fields(document, fields, mark_ends=True).split(FIELD_END)
+                    tokens = list(map(tokenise, texts))
+                    ends.extend(accumulate(map(len, tokens)))
+                    spool.append(list(chain.from_iterable(tokens)))
                 spool.finish().save(directory / "vocabulary")
+            np.save(directory / "field_ends.npy", np.array(ends, dtype=np.int32).reshape(-1, len(fields)))
             write_lines(directory / "docnos.txt", docnos)
             write_metadata(
                 directory,
@@ -124,7 +131,10 @@ class ForwardIndex(pt.Artifact):
             raise ArtifactError(f"{self.path / 'offsets.npy'} does not fit terms.npy: {error}") from None
         if len(sequences) != len(self):
             raise ArtifactError(f"{self.path / 'offsets.npy'} is damaged: {len(sequences)} of {len(self)} documents")
-        return sequences
+        ends = load_array(self.path / "field_ends.npy", dtype=np.int32, ndim=2)
+        if ends.shape != (len(self), len(self.fields)) or (ends[:, -1] != sequences.lengths).any():
+            raise ArtifactError(f"{self.path / 'field_ends.npy'} does not fit the other files")
+        return PackedSequences(sequences.terms, sequences.offsets, ends)
 
     @cached_property
     def _rows(self) -> dict[str, int]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pt_neural.text.fields import FIELD_END
 from pt_neural.text.tokeniser import tokenise
 from pt_neural.text.vocabulary import Vocabulary
 
@@ -19,6 +20,8 @@ class PackedSequences:
         terms: int32 array of term ids, shape ``(num_terms,)``; -1 stands for an unknown term. May be memory-mapped.
         offsets: int64 array of shape ``(num_sequences + 1,)``; sequence ``i`` is
             ``terms[offsets[i]:offsets[i + 1]]``.
+        field_ends: Where each field of each sequence ends, in terms from its start, an integer array of shape
+            ``(num_sequences, fields)``; None if fields are not told apart.
 
     Raises:
         ValueError: If the offsets do not start at 0, fall, or do not end at ``len(terms)``.
@@ -29,11 +32,12 @@ class PackedSequences:
         array([1, 5], dtype=int32)
     """
 
-    def __init__(self, terms: np.ndarray, offsets: np.ndarray):
+    def __init__(self, terms: np.ndarray, offsets: np.ndarray, field_ends: np.ndarray | None = None):
         if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != len(terms) or (np.diff(offsets) < 0).any():
             raise ValueError(f"offsets must rise from 0 to the number of terms, {len(terms)}")
         self.terms = terms
         self.offsets = offsets
+        self.field_ends = field_ends
 
     @classmethod
     def from_lists(cls, sequences: Iterable[Sequence[int]]) -> "PackedSequences":
@@ -66,7 +70,10 @@ class PackedSequences:
             lengths = np.minimum(lengths, max_terms)
         offsets = offsets_of(lengths)
         positions = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
-        return PackedSequences(np.asarray(self.terms[positions]), offsets)
+        field_ends = None
+        if self.field_ends is not None:
+            field_ends = np.minimum(self.field_ends[indices], lengths[:, None])
+        return PackedSequences(np.asarray(self.terms[positions]), offsets, field_ends)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -132,6 +139,61 @@ def pack_texts(texts: Iterable[Any]) -> tuple[PackedSequences, list[str]]:
         terms.extend(map(numbers.__getitem__, tokenise(text)))
         ends.append(len(terms))
     return PackedSequences(np.array(terms, dtype=np.int32), np.array(ends, dtype=np.int64)), list(numbers)
+
+
+def pack_fields(texts: Iterable[str], fields: int) -> tuple[PackedSequences, list[str]]:
+    r"""Tokenise texts whose fields end with ``FIELD_END``, as :func:`pack_texts` does others.
+
+    Args:
+        texts: What :func:`~pt_neural.text.join_fields` gives with ``mark_ends``.
+        fields: Number of fields; those that a text lacks are empty.
+
+    Returns:
+        The texts as term ids, with the ends of their fields, and the distinct terms.
+
+    Example::
+
+        >>> sequences, terms = pack_fields(["river\x1ethe river", "\x1ea city"], 2)
+        >>> sequences.field_ends
+        array([[1, 3],
+               [0, 2]])
+    """
+    padding = FIELD_END * (fields - 1)
+    parts = (f"{text}{padding}".split(FIELD_END, fields)[:fields] for text in texts)
+    sequences, terms = pack_texts(chain.from_iterable(parts))
+    offsets = sequences.offsets[::fields]
+    ends = sequences.offsets[1:].reshape(-1, fields) - offsets[:-1, None]
+    return PackedSequences(sequences.terms, offsets, ends), terms
+
+
+def with_boundaries(sequences: PackedSequences, first: int, *, max_terms: int) -> PackedSequences:
+    r"""Put a boundary term before each field, and one more after the last.
+
+    Args:
+        sequences: Sequences with the ends of their fields.
+        first: Id of the boundary after the last field; those before the fields have the next ones.
+        max_terms: Terms of each sequence that remain, boundaries included.
+
+    Returns:
+        Sequences that no longer tell fields apart otherwise.
+
+    Example::
+
+        >>> sequences, _ = pack_fields(["river\x1ethe river"], 2)
+        >>> with_boundaries(sequences, 7, max_terms=9)[0]
+        array([8, 0, 9, 1, 0, 7], dtype=int32)
+    """
+    sequences = sequences.take(np.arange(len(sequences)), max_terms=max_terms)
+    width = sequences.field_ends.shape[1] + 1
+    starts = np.column_stack([np.zeros(len(sequences), dtype=np.int64), sequences.field_ends])
+    offsets = offsets_of(sequences.lengths + width)
+    places = offsets[:-1, None] + starts + np.arange(width)
+    terms = np.empty(offsets[-1], dtype=np.int32)
+    is_word = np.ones(len(terms), dtype=bool)
+    is_word[places] = False
+    terms[is_word] = sequences.terms
+    terms[places] = first + (np.arange(width) + 1) % width
+    return PackedSequences(terms, offsets).take(np.arange(len(sequences)), max_terms=max_terms)
 
 
 def _is_known(term: int) -> bool:

@@ -37,6 +37,7 @@ def make_examples(
     *,
     fields: Sequence[str],
     documents: ForwardIndex | None = None,
+    mark_ends: bool = False,
 ) -> Examples:
     """Make training groups from the candidates that a first stage retrieved and the judgements.
 
@@ -49,6 +50,7 @@ def make_examples(
         training: Where negatives come from, and which grades count.
         fields: Text columns of the candidates.
         documents: Forward index of the collection.
+        mark_ends: Whether texts tell where their fields end.
 
     Raises:
         ValueError: If columns are missing, if all queries or all texts are empty, or if there is nothing to train on;
@@ -62,7 +64,7 @@ def make_examples(
     qids = pd.Index(first["qid"])
     if documents is None:
         distinct = candidates.drop_duplicates("docno")
-        docnos, texts = pd.Index(distinct["docno"]), frame_texts(distinct, fields)
+        docnos, texts = pd.Index(distinct["docno"]), frame_texts(distinct, fields, mark_ends=mark_ends)
     else:
         docnos, texts = pd.Index(documents.docnos), None
     queries = [text if isinstance(text, str) else "" for text in first["query"]]

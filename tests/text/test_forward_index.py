@@ -127,3 +127,12 @@ def test_another_artifact_is_refused(tmp_path):
         ForwardIndex(tmp_path)
     with pytest.raises(FileNotFoundError):
         ForwardIndex(tmp_path / "nowhere")
+
+
+def test_ends_of_fields_are_kept(index, corpus, tmp_path):
+    expected = [np.cumsum([len(tokenise(d["title"])), len(tokenise(d["text"]))]).tolist() for d in corpus]
+    assert index.all().field_ends.tolist() == expected
+    assert index.sequences(["d4", "d1"]).field_ends.tolist() == [expected[3], expected[0]]
+    np.save(index.path / "field_ends.npy", np.zeros((6, 2), dtype="i4"))
+    with pytest.raises(ArtifactError, match=r"field_ends.npy does not fit"):
+        ForwardIndex(index.path).all()

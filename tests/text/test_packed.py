@@ -3,7 +3,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pt_neural.text import PackedSequences, Vocabulary, pack_texts, tokenise, tokenise_packed
+from pt_neural.text import (
+    PackedSequences,
+    Vocabulary,
+    pack_fields,
+    pack_texts,
+    tokenise,
+    tokenise_packed,
+    with_boundaries,
+)
+from pt_neural.text.fields import FIELD_END
 
 LISTS = st.lists(st.lists(st.integers(-1, 2**31 - 1)))
 
@@ -87,3 +96,24 @@ def test_a_million_characters_are_packed():
     sequences, terms = pack_texts(["river city " * 100_000])
     assert terms == ["river", "city"]
     np.testing.assert_array_equal(sequences[0], np.tile([0, 1], 100_000))
+
+
+FIELDS = st.lists(st.sampled_from(["", "river", "The City!", "a b c"]), min_size=2, max_size=2)
+    st.lists(st.sampled_from(["", "river", "The City!", "a b c"]), min_size=2, max_size=2), min_size=1
+)
+
+
+@given(st.lists(FIELDS, min_size=1), st.integers(1, 9))
+def test_boundaries_equal_a_loop(documents, max_terms):
+    sequences, terms = pack_fields(map(FIELD_END.join, documents), 2)
+    bounded = with_boundaries(sequences, len(terms), max_terms=max_terms)
+    names = [*terms, "<end>", "<title>", "<text>"]
+    for (title, text), sequence in zip(documents, bounded, strict=True):
+        expected = ["<title>", *tokenise(title), "<text>", *tokenise(text), "<end>"][:max_terms]
+        assert [names[term] for term in sequence] == expected
+
+
+def test_fields_that_are_missing_or_too_many():
+    sequences, terms = pack_fields(["river", f"a{FIELD_END}b{FIELD_END}c{FIELD_END}d"], 3)
+    assert sequences.field_ends.tolist() == [[1, 1, 1], [1, 2, 3]]
+    assert terms == ["river", "a", "b", "c"]

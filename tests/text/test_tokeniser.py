@@ -98,3 +98,12 @@ def test_spans_are_the_tokens_in_their_places(text):
     spans = token_spans(text)
     assert [token for token, _, _ in spans] == tokenise(text)
     assert all(tokenise(text[start:end])[:1] != [] and start < end for _, start, end in spans)
+
+
+def test_ends_of_fields_are_marked_where_asked_for():
+    document = {"docno": "d", "title": "A\x1eB", "text": None}
+    assert join_fields(document, ["url", "title", "text"], mark_ends=True) == "\x1eA B\x1e"
+    frame = pd.DataFrame([document])
+    assert frame_texts(frame, ["url", "title", "text"], mark_ends=True) == ["\x1eA B\x1e"]
+    with pytest.raises(ValueError, match="none of the fields url"):
+        frame_texts(frame, ["url"], mark_ends=True)
