@@ -99,8 +99,6 @@ def test_a_million_characters_are_packed():
 
 
 FIELDS = st.lists(st.sampled_from(["", "river", "The City!", "a b c"]), min_size=2, max_size=2)
-    st.lists(st.sampled_from(["", "river", "The City!", "a b c"]), min_size=2, max_size=2), min_size=1
-)
 
 
 @given(st.lists(FIELDS, min_size=1), st.integers(1, 9))
