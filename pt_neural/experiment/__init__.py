@@ -1,4 +1,4 @@
-"""What pt.Experiment lacks: alpha of mixtures, breakdowns by query, significance, systems side by side.
+"""What pt.Experiment lacks: alpha of mixtures, ensembles, breakdowns by query, significance, systems side by side.
 
 Frames go in and come out; what can be drawn has ``plot``::
 
@@ -12,15 +12,23 @@ from pt_neural.experiment.alpha import AlphaCurve, tune_alpha
 from pt_neural.experiment.breakdown import Breakdown, by_length, by_rarity, count_terms
 from pt_neural.experiment.components import SystemComponents, pca
 from pt_neural.experiment.differences import significance
+from pt_neural.experiment.ensembles import CrossValidated, cross_validate
+from pt_neural.experiment.reciprocal_rank import expected_reciprocal_rank
+from pt_neural.experiment.roc import auc, auc_per_query
 from pt_neural.experiment.values import per_query
 
 __all__ = [
     "AlphaCurve",
     "Breakdown",
+    "CrossValidated",
     "SystemComponents",
+    "auc",
+    "auc_per_query",
     "by_length",
     "by_rarity",
     "count_terms",
+    "cross_validate",
+    "expected_reciprocal_rank",
     "pca",
     "per_query",
     "significance",

