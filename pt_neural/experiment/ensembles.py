@@ -22,6 +22,8 @@ class CrossValidated(pt.Transformer):
         learners: The fitted learner that ranked each fold.
     """
 
+    schematic = {"label": "CrossValidated", "help_url": None}
+
     def __init__(self, run: pd.DataFrame, folds: pd.DataFrame, learners: dict[object, Any]):
         self.run = run
         self.folds = folds
@@ -81,7 +83,7 @@ def cross_validate(
 
         features = candidates >> (pt.Transformer.identity() ** match_tensor)
         ensemble = pn.experiment.cross_validate(features, topics, qrels)
-        pt.Experiment([candidates >> match_tensor, ensemble], topics, qrels, ["nDCG@10"])
+        pt.Experiment([candidates >> match_tensor, ensemble], topics, qrels, [nDCG @ 10])
     """
     run = pipeline.transform(topics)
     if "features" not in run:

@@ -1,3 +1,4 @@
+import pickle
 import warnings
 
 import numpy as np
@@ -171,3 +172,12 @@ def test_clear_errors(setting, features):
         cross_validate(features, topics, qrels, folds=2, validation=True)
     with pytest.raises(ValueError, match="no candidates"):
         cross_validate(features, topics.head(0), qrels)
+
+
+def test_is_inspected_drawn_and_pickled(setting, features):
+    topics, _, qrels, _ = setting
+    ensemble = cross_validate(features, topics, qrels, folds=2)
+    assert pt.inspect.transformer_inputs(ensemble) == [["qid"]]
+    assert set(pt.inspect.transformer_outputs(ensemble, ["qid", "query"])) == set(ensemble.run)
+    assert "CrossValidated" in pt.schematic.draw(ensemble % 5)
+    pd.testing.assert_frame_equal(pickle.loads(pickle.dumps(ensemble)).transform(topics), ensemble.transform(topics))
