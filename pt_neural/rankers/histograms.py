@@ -1,0 +1,212 @@
+"""Histograms of how similar the terms of queries are to those of documents."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from scipy.sparse import csr_array
+from torch import Tensor
+
+from pt_neural.embeddings import EmbeddingSpaces, Space
+from pt_neural.rankers.numbering import Numbering
+from pt_neural.text import PackedSequences, Vocabulary
+
+STEP = np.float32(2**-11)  # to which components of unit vectors are rounded
+QUERIES_PER_BLOCK = 4  # fewer repeat the work on documents' terms, more multiply terms that never meet
+CELLS_PER_BLOCK = 2**20  # similarities at a time, so that what they need stays in fast memory
+
+
+class UnitVectors:
+    """Unit vectors of words, such that their products are exact.
+
+    Components are rounded to multiples of 2^-11. Sums of their products are then multiples of 2^-22, which float32
+    holds without rounding, so that a cosine is the same whatever it is computed together with, and never falls into
+    another bin because of other rows of a frame. Cosines change by about 0.0002, where bins are 0.07 wide.
+
+    Args:
+        spaces: The word embeddings.
+        space: Which of their two vectors a word has.
+    """
+
+    def __init__(self, spaces: EmbeddingSpaces, space: Space):
+        self.spaces = spaces
+        self.space = space
+        self._last: tuple[Vocabulary, np.ndarray] | None = None
+
+    @cached_property
+    def matrix(self) -> np.ndarray:
+        """float32 of shape (words + 1, dimensions); the last row, of words without a vector, is zero."""
+        vectors = self.spaces.vectors(self.space)
+        matrix = np.zeros((len(vectors) + 1, vectors.shape[1]), dtype=np.float32)
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        np.divide(vectors, STEP * lengths, out=matrix[:-1], where=lengths > 0)
+        np.rint(matrix, out=matrix)
+        matrix *= STEP
+        return matrix
+
+    def rows(self, terms: Sequence[str]) -> np.ndarray:
+        """The row of each term, and of an unknown one behind them, for which -1 stands; int32."""
+        return np.append(self.spaces.ids(terms), np.int32(-1))
+
+    def rows_of(self, vocabulary: Vocabulary) -> np.ndarray:
+        """Those of a vocabulary's terms, kept for the last one: that of a forward index stays."""
+        last = self._last  # another thread may set another
+        if last is None or last[0] is not vocabulary:
+            last = self._last = vocabulary, self.rows(vocabulary.terms)
+        return last[1]
+
+    def __reduce__(self) -> tuple:
+        return UnitVectors, (self.spaces, self.space)  # a copy computes its own
+
+
+class HistogramInputs(NamedTuple):
+    """A batch of pairs of a query and a document, as networks over histograms take them.
+
+    Attributes:
+        counts: Histogram of each query term of each pair, uint8 or int32 of shape (*pairs, terms, bins); zeros where
+            a query has fewer terms.
+        gates: What tells how much each term of each query weighs, float32 of shape (queries, terms, features).
+        lengths: Number of terms of each query, int64 of shape (queries,).
+        queries: The query of each pair, int64 of the shape of the pairs.
+    """
+
+    counts: Tensor
+    gates: Tensor
+    lengths: Tensor
+    queries: Tensor
+
+
+class HistogramPairs:
+    """Queries and documents of which the histograms of any pairs can be taken.
+
+    A histogram counts the terms of a document by their similarity s to one term of the query. The last of the bins
+    counts the same term, by its id; of the others, which divide [-1, 1] evenly, s is in number
+    ``int((s + 1) / 2 * (bins - 1))``, and that of s = 1 in the last of these. A word without a vector has s = 0 with
+    all words but itself.
+
+    Similarities are computed once for each distinct term of some queries and each distinct term of their documents.
+
+    Args:
+        queries: Queries as ids over their own terms.
+        query_ids: The id of each of these among the documents' terms, -1 for those that no document has.
+        query_rows: Their rows in ``matrix``, and one for an unknown term behind them.
+        gates: Their gates' inputs, float32 of shape (terms, features).
+        documents: Documents as ids over their own terms; may be memory-mapped.
+        document_rows: Likewise the rows of these terms.
+        matrix: Unit vectors.
+        bins: Bins of a histogram, at most 256.
+        query_terms: Terms of a query that count; None for all.
+        document_terms: Terms of a document that count; None for all.
+    """
+
+    def __init__(
+        self,
+        *,
+        queries: PackedSequences,
+        query_ids: np.ndarray,
+        query_rows: np.ndarray,
+        gates: np.ndarray,
+        documents: PackedSequences,
+        document_rows: np.ndarray,
+        matrix: np.ndarray,
+        bins: int,
+        query_terms: int | None = None,
+        document_terms: int | None = None,
+    ):
+        self.queries = queries.take(np.arange(len(queries)), max_terms=query_terms)
+        self.documents, self.document_terms = documents, document_terms
+        self.matrix, self.bins = matrix, bins
+        self._query_ids, self._query_rows = np.append(query_ids, np.int32(-1)), query_rows
+        self._document_rows = document_rows
+        self._gates = np.append(gates, np.zeros((1, gates.shape[1]), dtype=np.float32), axis=0)
+        self._numbering = Numbering(len(document_rows))
+
+    def take(self, queries: np.ndarray, documents: np.ndarray) -> HistogramInputs:
+        """Some pairs.
+
+        Args:
+            queries: Numbers of queries, int64 of shape (pairs,) or (groups,).
+            documents: Numbers of documents, int64 of shape (pairs,) or (groups, documents a group).
+        """
+        distinct, rows = np.unique(queries, return_inverse=True)
+        rows = rows.reshape(queries.shape)  # which NumPy 2.0 forgot
+        if documents.ndim == 2:
+            rows = np.repeat(rows[:, None], documents.shape[1], axis=1)
+        terms = self._query_terms(distinct)
+        counts = np.zeros((*documents.shape, terms.shape[1], self.bins), dtype=np.float32)
+        pairs = counts.reshape(-1, *counts.shape[-2:])
+        of_pairs = distinct[rows.ravel()]
+        for block in self.blocks(of_pairs, documents.ravel()):
+            found = self._count(of_pairs[block], documents.ravel()[block])
+            pairs[block, : found.shape[1]] = found
+        arrays = _compact(counts), self._gates[terms], self.queries.lengths[distinct], rows
+        return HistogramInputs(*map(torch.from_numpy, arrays))
+
+    def blocks(self, queries: np.ndarray, documents: np.ndarray, most: int | None = None) -> list[np.ndarray]:
+        """Share out pairs so that those of similar queries are counted together.
+
+        Args:
+            queries: The query of each pair, int64 of shape (pairs,).
+            documents: The document of each pair.
+            most: Pairs in a block; None for few queries a block.
+
+        Returns:
+            Numbers of the pairs of each block.
+        """
+        lengths = self.queries.lengths[queries]
+        order = np.lexsort((queries, lengths))
+        if most is not None:
+            return np.split(order, np.arange(most, len(order), most))
+        of_query = np.cumsum(np.diff(queries[order], prepend=queries[order[:1]]) != 0)
+        of_cells = np.cumsum((lengths * self._lengths(documents))[order])
+        steps = np.diff(of_query // QUERIES_PER_BLOCK), np.diff(of_cells // CELLS_PER_BLOCK)
+        return np.split(order, np.flatnonzero(steps[0] | steps[1]) + 1) if len(order) else []
+
+    def _lengths(self, documents: np.ndarray) -> np.ndarray:
+        lengths = self.documents.offsets[documents + 1] - self.documents.offsets[documents]
+        return lengths if self.document_terms is None else np.minimum(lengths, self.document_terms)
+
+    def _query_terms(self, queries: np.ndarray) -> np.ndarray:
+        """The terms of queries, int64 of shape (queries, terms of the longest); -1 where a query has fewer."""
+        chosen = self.queries.take(queries)
+        lengths = chosen.lengths
+        terms = np.full((len(queries), max(1, lengths.max(initial=0))), -1, dtype=np.int64)
+        terms[np.arange(terms.shape[1]) < lengths[:, None]] = chosen.terms
+        return terms
+
+    def _count(self, queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
+        """Histograms of some pairs, float32 of shape (pairs, terms, bins)."""
+        texts = self.documents.take(documents, max_terms=self.document_terms)
+        terms = self._query_terms(queries)
+        distinct, columns = np.unique(terms, return_inverse=True)
+        table, rows = self._table(texts.terms, distinct)
+        cells = np.repeat(columns.reshape(terms.shape), texts.lengths, axis=0)
+        cells += (rows * len(distinct))[:, None]
+        places = table.ravel().take(cells) + np.arange(terms.shape[1], dtype=np.int32) * self.bins
+        # Turning a sparse matrix into a dense one adds up what stands more than once in a place.
+        shape = len(queries), terms.shape[1] * self.bins
+        ones = np.ones(places.size, dtype=np.float32)
+        counts = csr_array((ones, places.ravel(), texts.offsets * terms.shape[1]), shape=shape).toarray()
+        counts = counts.reshape(*terms.shape, self.bins)
+        counts[terms < 0] = 0
+        return counts
+
+    def _table(self, document_terms: np.ndarray, query_terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The bin of each distinct document term with each query term, uint8, and the row of each document term."""
+        ids = self._query_ids[query_terms]
+        known = np.flatnonzero(ids >= 0)
+        distinct, rows = self._numbering(np.concatenate([document_terms, ids[known]]))
+        similarities = self.matrix[self._document_rows[distinct]] @ self.matrix[self._query_rows[query_terms]].T
+        half = np.float32((self.bins - 1) / 2)
+        similarities *= half
+        similarities += half
+        table = np.clip(similarities, 0, self.bins - 2, out=similarities).astype(np.uint8)
+        table[rows[len(document_terms) :], known] = self.bins - 1
+        return table, rows[: len(document_terms)]
+
+
+def _compact(counts: np.ndarray) -> np.ndarray:
+    """Counts in as few bytes as torch has integers for."""
+    return counts.astype(np.uint8 if counts.max(initial=0) < 256 else np.int32)
