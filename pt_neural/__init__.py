@@ -17,6 +17,7 @@ _HOMES = {
     "DSSM": "pt_neural.models",
     "CLSM": "pt_neural.models",
     "CDSSM": "pt_neural.models",
+    "DRMM": "pt_neural.models",
     "Duet": "pt_neural.models",
     "DuetDistributed": "pt_neural.models",
     "DuetLocal": "pt_neural.models",

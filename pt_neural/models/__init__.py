@@ -8,6 +8,7 @@ _FILES = {
     "CDSSM": "clsm",
     "CLSM": "clsm",
     "DESM": "desm",
+    "DRMM": "drmm",
     "DSSM": "dssm",
     "Duet": "duet",
     "DuetDistributed": "duet",
