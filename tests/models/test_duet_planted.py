@@ -87,7 +87,7 @@ def test_the_parts_of_the_duet_share_the_work(trained, collection):
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float16", 0.001), ("int8", 0.02)])
-def test_kept_documents_score_within_the_tolerance_that_index_states(trained, collection, dtype, tolerance, tmp_path):
+def test_kept_documents_score_within_the_stated_tolerance(trained, collection, dtype, tolerance, tmp_path):
     _, model = trained
     if not model.reads_words:
         return

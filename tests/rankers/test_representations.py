@@ -13,55 +13,76 @@ from pt_neural.rankers import representations
 from pt_neural.rankers.representations import DocumentRepresentations, forward_index_writer
 
 CORPUS = [{"docno": f"d{i}", "text": f"word{i} city"} for i in range(7)]
-SHAPE = (3, 2)
+LENGTHS = np.array([3, 1, 0, 4, 0, 2, 1])
+EVEN = np.full(7, 3)
+COLUMNS = 2
 
 
-def drawn(scale: float = 1.0) -> np.ndarray:
-    return np.random.default_rng(0).normal(scale=scale, size=(len(CORPUS), *SHAPE)).astype("f4")
+def drawn(lengths: np.ndarray = LENGTHS, scale: float = 1.0) -> list[np.ndarray]:
+    random = np.random.default_rng(0)
+    return [random.normal(scale=scale, size=(length, COLUMNS)).astype("f4") for length in lengths]
 
 
-def build(path, matrices: np.ndarray, **options) -> DocumentRepresentations:
+def build(path, matrices: list[np.ndarray], **options) -> DocumentRepresentations:
     def encode(documents):
         assert documents.docnos == [document["docno"] for document in CORPUS]
-        for rows in ([5, 0], [1, 2, 3, 4, 6]):  # in any order
-            yield np.array(rows), matrices[rows]
+        for numbers in ([5, 2, 0], [4], [1, 3, 6]):  # in any order
+            yield np.array(numbers), np.concatenate([matrices[number] for number in numbers])
+
+    def lengths(documents):
+        return np.array([len(matrix) for matrix in matrices])
 
     options = {"model": "abc", "dtype": "float16", "overwrite": False, **options}
     writer = forward_index_writer(CORPUS, ["text"], verbose=False)
-    return DocumentRepresentations.build(path, writer, encode, SHAPE, **options)
+    return DocumentRepresentations.build(path, writer, encode, lengths, COLUMNS, **options)
 
 
-def test_float16_is_numpys(tmp_path):
-    matrices = drawn(100)
+def matrices_of(kept: DocumentRepresentations, numbers: list[int] | range) -> list[np.ndarray]:
+    rows, offsets = kept.read(np.array(numbers, dtype=np.int64))
+    assert rows.dtype == np.float32
+    assert offsets.dtype == np.int64
+    assert (len(offsets), offsets[0], offsets[-1]) == (len(numbers) + 1, 0, len(rows))
+    return np.split(rows, offsets[1:-1]) if len(numbers) else []
+
+
+@pytest.mark.parametrize("lengths", [LENGTHS, EVEN, np.zeros(7, dtype=int)])
+@pytest.mark.parametrize("step", [representations.NUMBERS_PER_STEP, 5, 1])
+def test_float16_is_numpys(tmp_path, monkeypatch, lengths, step):
+    monkeypatch.setattr(representations, "NUMBERS_PER_STEP", step)
+    matrices = drawn(lengths, 100)
     kept = build(tmp_path / "kept", matrices)
-    rows = np.array([6, 0, 0, 3])
-    found = kept.read(rows)
-    np.testing.assert_array_equal(found, matrices[rows].astype("f2").astype("f4"))
-    assert found.dtype == np.float32
-    assert (len(kept), kept.dtype, kept.model) == (7, "float16", "abc")
+    numbers = [6, 0, 2, 0, 3, 4]
+    for number, found in zip(numbers, matrices_of(kept, numbers), strict=True):
+        np.testing.assert_array_equal(found, matrices[number].astype("f2").astype("f4"))
+    assert (len(kept), kept.dtype, kept.model, kept.columns) == (7, "float16", "abc", COLUMNS)
 
 
-def test_int8_has_255_steps_a_column(tmp_path):
-    matrices = drawn() * np.array([1.0, 1000.0], dtype="f4")
+@pytest.mark.parametrize("lengths", [LENGTHS, EVEN, np.zeros(7, dtype=int)])
+@pytest.mark.parametrize("step", [representations.NUMBERS_PER_STEP, 5, 1])
+def test_int8_has_255_steps_a_column_of_a_document(tmp_path, monkeypatch, lengths, step):
+    monkeypatch.setattr(representations, "NUMBERS_PER_STEP", step)
+    # Documents and columns of very different scale do not spoil one another.
+    matrices = [matrix * [1.0, 1000.0] * 50.0**number for number, matrix in enumerate(drawn(lengths))]
     kept = build(tmp_path / "kept", matrices, dtype="int8")
-    rows = np.array([2, 5])
-    largest = np.abs(matrices[rows]).max(axis=1, keepdims=True)
-    assert (np.abs(kept.read(rows) - matrices[rows]) <= largest / 254 * 1.001).all()
-    np.testing.assert_allclose(np.abs(kept.read(rows)).max(axis=1, keepdims=True), largest, rtol=1e-6)
+    numbers = [2, 5, 3, 3, 0, 6]
+    for number, found in zip(numbers, matrices_of(kept, numbers), strict=True):
+        largest = np.abs(matrices[number]).max(axis=0, initial=0)
+        assert (np.abs(found - matrices[number]) <= largest / 254 * 1.001).all()
+        np.testing.assert_allclose(np.abs(found).max(axis=0, initial=0), largest, rtol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "int8"])
-def test_nothing_and_very_much_stay_finite(tmp_path, dtype):
+def test_zeros_and_very_much_stay_finite(tmp_path, dtype):
     matrices = drawn()
-    matrices[0], matrices[1] = 0, 1e6
-    kept = build(tmp_path / "kept", matrices, dtype=dtype)
-    np.testing.assert_array_equal(kept.read(np.array([0])), 0)
-    largest = kept.read(np.array([1]))
+    matrices[0][:], matrices[1][:] = 0, 1e6
+    zeros, largest = matrices_of(build(tmp_path / "kept", matrices, dtype=dtype), [0, 1])
+    np.testing.assert_array_equal(zeros, 0)
     np.testing.assert_allclose(largest, 65504 if dtype == "float16" else 1e6, rtol=1e-6)
 
 
-def test_reading_nothing(tmp_path):
-    assert build(tmp_path / "kept", drawn()).read(np.zeros(0, dtype=np.int64)).shape == (0, *SHAPE)
+@pytest.mark.parametrize("dtype", ["float16", "int8"])
+def test_reading_nothing(tmp_path, dtype):
+    assert matrices_of(build(tmp_path / "kept", drawn(), dtype=dtype), []) == []
 
 
 def test_documents_are_those_of_a_forward_index(tmp_path):
@@ -76,21 +97,21 @@ def test_documents_are_those_of_a_forward_index(tmp_path):
 
 def test_the_matrices_are_mapped_and_not_pickled(tmp_path):
     kept = build(tmp_path / "kept", drawn())
-    expected = kept.read(np.arange(7))
-    assert isinstance(kept._matrices, np.memmap)
+    expected = kept.read(np.arange(7))[0]
+    assert isinstance(kept._rows.base, np.memmap)
     pickled = pickle.dumps(kept)
     assert len(pickled) < 1000
-    np.testing.assert_array_equal(pickle.loads(pickled).read(np.arange(7)), expected)
-    np.testing.assert_array_equal(DocumentRepresentations(tmp_path / "kept").read(np.arange(7)), expected)
+    np.testing.assert_array_equal(pickle.loads(pickled).read(np.arange(7))[0], expected)
+    np.testing.assert_array_equal(DocumentRepresentations(tmp_path / "kept").read(np.arange(7))[0], expected)
     assert repr(kept) == f"DocumentRepresentations({str(tmp_path / 'kept')!r}, 7 documents, float16)"
 
 
 def test_what_is_there_is_replaced_only_on_demand(tmp_path):
     build(tmp_path / "kept", drawn())
     with pytest.raises(FileExistsError):
-        build(tmp_path / "kept", drawn(5))
-    again = build(tmp_path / "kept", drawn(5), overwrite=True)
-    np.testing.assert_array_equal(again.read(np.arange(7)), drawn(5).astype("f2"))
+        build(tmp_path / "kept", drawn(EVEN))
+    again = build(tmp_path / "kept", drawn(EVEN), overwrite=True)
+    np.testing.assert_array_equal(np.stack(matrices_of(again, range(7))), np.stack(drawn(EVEN)).astype("f2"))
 
 
 def test_a_failure_leaves_nothing(tmp_path):
@@ -101,7 +122,7 @@ def test_a_failure_leaves_nothing(tmp_path):
     writer = forward_index_writer(CORPUS, ["text"], verbose=False)
     with pytest.raises(RuntimeError, match="stopped"):
         DocumentRepresentations.build(
-            tmp_path / "kept", writer, encode, SHAPE, model="abc", dtype="int8", overwrite=False
+            tmp_path / "kept", writer, encode, lambda _: LENGTHS, COLUMNS, model="abc", dtype="int8", overwrite=False
         )
     assert not list(tmp_path.iterdir())
 
@@ -115,7 +136,7 @@ def test_a_full_disk_is_told_before_the_work(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", ["float16", "int8"])
-@pytest.mark.parametrize("name", ["pt_meta.json", "matrices.npy", "factors.npy", "documents"])
+@pytest.mark.parametrize("name", ["pt_meta.json", "rows.npy", "offsets.npy", "factors.npy", "documents"])
 @pytest.mark.parametrize("damage", ["cut", "gone", "shorter"])
 def test_damaged_files_are_named(tmp_path, dtype, name, damage):
     path = tmp_path / "kept" / name
@@ -140,9 +161,9 @@ def test_metadata_without_model_or_dtype(tmp_path):
     build(tmp_path / "kept", drawn())
     path = tmp_path / "kept" / "pt_meta.json"
     content = json.loads(path.read_text())
-    for wrong in ({"model": None}, {"dtype": "float64"}, {"shape": None}):
+    for wrong in ({"model": None}, {"dtype": "float64"}, {"columns": None}):
         path.write_text(json.dumps({**content, **wrong}))
-        with pytest.raises(ArtifactError, match="does not say model, shape or dtype"):
+        with pytest.raises(ArtifactError, match="does not say model, columns or dtype"):
             DocumentRepresentations(tmp_path / "kept")
 
 
@@ -154,8 +175,16 @@ def test_other_directories_are_refused(tmp_path):
         DocumentRepresentations(tmp_path / "forward")
 
 
-def test_matrices_of_another_shape_are_damage(tmp_path):
-    kept = build(tmp_path / "kept", drawn())
-    np.save(tmp_path / "kept" / "matrices.npy", np.zeros((len(kept), 1, 1), dtype="float16"))
-    with pytest.raises(ArtifactError, match=r"matrices\.npy is damaged: its shape is"):
+def test_rows_of_another_shape_are_damage(tmp_path):
+    build(tmp_path / "kept", drawn())
+    np.save(tmp_path / "kept" / "rows.npy", np.zeros((LENGTHS.sum(), 1), dtype="float16"))
+    with pytest.raises(ArtifactError, match=r"rows\.npy is damaged: its shape is \(11, 1\), not \(11, 2\)"):
+        DocumentRepresentations(tmp_path / "kept").read(np.array([0]))
+
+
+@pytest.mark.parametrize("wrong", [[0, 3, 4, 4, 8, 7, 10, 11], [1, 3, 4, 4, 8, 8, 10, 11]])
+def test_offsets_that_fall_are_damage(tmp_path, wrong):
+    build(tmp_path / "kept", drawn())
+    np.save(tmp_path / "kept" / "offsets.npy", np.array(wrong))
+    with pytest.raises(ArtifactError, match=r"offsets\.npy is damaged: its numbers do not rise from 0"):
         DocumentRepresentations(tmp_path / "kept").read(np.array([0]))
