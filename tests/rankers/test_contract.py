@@ -35,13 +35,18 @@ QRELS = pd.DataFrame({"qid": ["q1", "q2", "q3"], "docno": ["d1", "d3", "d5"], "l
 TRAINING = pn.Training(epochs=3, verbose=False, device="cpu")
 
 
-def desm() -> pn.DESM:
+@cache
+def spaces() -> pn.EmbeddingSpaces:
     words = list(
         dict.fromkeys(word for document in CORPUS for word in tokenise(f"{document['title']} {document['text']}"))
     )
     random = np.random.default_rng(1)
-    spaces = (random.normal(size=(len(words), 5)).astype("f4") for _ in range(2))
-    return pn.DESM(pn.EmbeddingSpaces.from_vectors(Vocabulary(words), *spaces))
+    vectors = (random.normal(size=(len(words), 5)).astype("f4") for _ in range(2))
+    return pn.EmbeddingSpaces.from_vectors(Vocabulary(words), *vectors)
+
+
+def desm() -> pn.DESM:
+    return pn.DESM(spaces())
 
 
 def lsa() -> pn.LSA:
@@ -71,12 +76,21 @@ def duet() -> pn.Duet:
     return pn.Duet(pooling=5, **SIZES).fit(CANDIDATES, QRELS)
 
 
+def drmm() -> pn.DRMM:
+    return pn.DRMM(spaces(), training=TRAINING, device="cpu").fit(CANDIDATES, QRELS)
+
+
 TOWERS = {make.__name__: cache(make) for make in (desm, lsa, dssm, clsm)}
-INTERACTION = {make.__name__: cache(make) for make in (duet_local, duet_distributed, duet)}
+INTERACTION = {make.__name__: cache(make) for make in (duet_local, duet_distributed, duet, drmm)}
 FITTED = {**TOWERS, **INTERACTION}
 TRAINED = ["dssm", "clsm", *INTERACTION]
 UNFITTED = {"lsa": pn.LSA, "dssm": pn.DSSM, "clsm": pn.CLSM}
-UNFITTED_INTERACTION = {"duet_local": pn.DuetLocal, "duet_distributed": pn.DuetDistributed, "duet": pn.Duet}
+UNFITTED_INTERACTION = {
+    "duet_local": pn.DuetLocal,
+    "duet_distributed": pn.DuetDistributed,
+    "duet": pn.Duet,
+    "drmm": lambda: pn.DRMM(spaces()),
+}
 
 
 @pytest.fixture(params=FITTED)
@@ -377,11 +391,16 @@ def test_no_texts_give_no_vectors(tower):
         assert encode([]).shape == (0, dimensions)
 
 
+def preparation(model):
+    """What turns texts into tensors, whatever the model calls it."""
+    return model.frequencies if isinstance(model, pn.DRMM) else model.hashing
+
+
 @pytest.mark.parametrize("name", TRAINED)
 def test_the_dev_measure_sees_the_scores_that_users_get(name, like, forward):
     ranker = FITTED[name]()
     for model, frame in ((ranker, CANDIDATES), (like(ranker, documents=forward, batch_size=2), BARE)):
-        seen = model._scorer(model.hashing, frame)(model.network)
+        seen = model._scorer(preparation(model), frame)(model.network)
         np.testing.assert_allclose(seen, scores(model, frame), atol=1e-6)
         assert len(np.unique(seen)) > 5
 
