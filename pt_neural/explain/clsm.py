@@ -35,7 +35,7 @@ def explain_clsm(model: CLSM, query: str, text: str, *, neurons: int = 5) -> Max
     """
     if neurons < 1:
         raise ValueError(f"neurons must be at least 1, not {neurons}")
-    scores = vector_scores(model.encode_queries([query]), model.encode_documents([text]))
+    scores = vector_scores(model.encode_queries([query]), model.encode_documents([text]), least=model.least_score)
     winners = {"query": pooling_winners(model, "query", query), "document": pooling_winners(model, "document", text)}
     return MaxPoolingExplanation(
         title=repr(model),

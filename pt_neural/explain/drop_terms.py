@@ -41,11 +41,15 @@ def explain_terms(model: TwoTower, query: str, text: str, *, terms: int = 200) -
     """
     terms = checked_terms(terms)
     query_vector, document_vector = model.encode_queries([query]), model.encode_documents([text])
-    score = float(vector_scores(query_vector, document_vector)[0])
+    score = float(vector_scores(query_vector, document_vector, least=model.least_score)[0])
     sides = [word_occurrences(query, "query", text), word_occurrences(text, "document", query)]
     scorers: list[Scorer] = [
-        lambda rests, vocabulary: vector_scores(model.encode_queries(_texts(rests, vocabulary)), document_vector),
-        lambda rests, vocabulary: vector_scores(query_vector, model.encode_sequences(rests, vocabulary)),
+        lambda rests, vocabulary: vector_scores(
+            model.encode_queries(_texts(rests, vocabulary)), document_vector, least=model.least_score
+        ),
+        lambda rests, vocabulary: vector_scores(
+            query_vector, model.encode_sequences(rests, vocabulary), least=model.least_score
+        ),
     ]
     for words, scorer in zip(sides, scorers, strict=True):
         without = _scores_without(words["word"].tolist(), _chosen(words, terms), scorer)

@@ -14,6 +14,9 @@ _FILES = {
     "DuetDistributed": "duet",
     "DuetLocal": "duet",
     "LSA": "lsa",
+    "MatchTensor": "match_tensor",
+    "MatchTensorSSM": "match_tensor",
+    "SSM": "ssm",
 }
 
 __all__ = sorted(_FILES)

@@ -16,36 +16,29 @@ from pt_neural._arguments import checked_choice, checked_integers
 from pt_neural.rankers.columns import distinct_queries
 from pt_neural.rankers.hashed import PADDING, HashedCorpus, HashedTexts, StoredBags, word_bags
 from pt_neural.rankers.towers import TowerCollate, Towers
-from pt_neural.rankers.trained import Scorer, Trained
-from pt_neural.rankers.two_tower import TwoTower, row_scores
+from pt_neural.rankers.trained import Scorer
+from pt_neural.rankers.trained_two_tower import TrainedTwoTower
+from pt_neural.rankers.two_tower import row_scores
 from pt_neural.text import (
-    ForwardIndex,
     PackedSequences,
     Vocabulary,
     WordHashing,
     pack_texts,
 )
-from pt_neural.training import Training
 from pt_neural.training.examples import Examples
 from pt_neural.training.sampling import Collate
 
 if TYPE_CHECKING:
-    from pyterrier_dr import FlexIndex
+    pass
 
 
-class HashedTwoTower(TwoTower, Trained):
+class HashedTwoTower(TrainedTwoTower):
     """Base of DSSM and CLSM: two networks over the letter n-grams of words, trained on groups.
 
     Args:
         shared: One network for queries and documents, instead of two (CLSM paper, section 5.2).
         ngram_sizes: Lengths of the letter n-grams; ``(3,)`` in the papers.
-        training: How to train.
-        fields: Text columns, joined by a space; None for those of ``documents``, or ``title`` and ``text``.
-        documents: A forward index, to re-rank by ``docno`` and to draw random negatives from.
-        vectors: An index made by :meth:`index`, to re-rank by ``docno`` from kept vectors.
-        device: Where to score.
-        batch_size: Texts encoded at a time.
-        verbose: Show a progress bar while encoding documents.
+        **options: What :class:`~pt_neural.rankers.trained_two_tower.TrainedTwoTower` takes.
     """
 
     own_training: ClassVar[dict[str, Any]] = {
@@ -61,18 +54,9 @@ class HashedTwoTower(TwoTower, Trained):
         *,
         shared: bool,
         ngram_sizes: Sequence[int],
-        training: Training | None,
-        fields: str | Sequence[str] | None,
-        documents: ForwardIndex | None,
-        vectors: "FlexIndex | None",
-        device: str,
-        batch_size: int,
-        verbose: bool,
+        **options: Any,
     ):
-        Trained.__init__(self, training=training, device=device)
-        TwoTower.__init__(
-            self, fields=fields, documents=documents, vectors=vectors, batch_size=batch_size, verbose=verbose
-        )
+        super().__init__(**options)
         self.shared = checked_choice("shared", shared, (True, False))
         self.ngram_sizes = WordHashing([], checked_integers("ngram_sizes", ngram_sizes, least=1)).sizes
         self.hashing: WordHashing | None = None
@@ -107,11 +91,8 @@ class HashedTwoTower(TwoTower, Trained):
     def _begin(self, examples: Examples) -> tuple[WordHashing, nn.Module, Collate]:
         self._require_no_vectors()
         query_sequences, query_terms = pack_texts(examples.query_texts)
-        if examples.document_texts is None:
-            sequences, terms = self.documents.all(), self.documents.vocabulary.terms
-        else:
-            sequences, terms = pack_texts(examples.document_texts)
-        words = dict.fromkeys([*query_terms, *terms, *([PADDING] if self.hashes_padding else [])])
+        sequences, vocabulary = self._training_documents(examples)
+        words = dict.fromkeys([*query_terms, *vocabulary.terms, *([PADDING] if self.hashes_padding else [])])
         hashing = WordHashing.build(words, sizes=self.ngram_sizes)
         if not len(hashing):
             raise ValueError(
@@ -119,24 +100,19 @@ class HashedTwoTower(TwoTower, Trained):
                 f"the texts of {', '.join(self.fields)} and the queries are empty"
             )
         queries = self.corpus(query_sequences, word_bags(query_terms, hashing))
-        documents = self.corpus(sequences, word_bags(terms, hashing))
+        documents = self.corpus(sequences, word_bags(vocabulary.terms, hashing))
         return hashing, self._towers(hashing), TowerCollate(queries, documents)
 
     def _scorer(self, preparation: WordHashing, frame: pd.DataFrame) -> Scorer:
         query_rows, query_texts = distinct_queries(frame)
         queries = self._texts(query_texts, preparation)
-        if self.documents is not None:
-            document_rows, docnos = pd.factorize(frame["docno"], use_na_sentinel=False)
-            sequences = self.documents.sequences(list(docnos))
-            documents = self._sequences(sequences, self.documents.vocabulary, preparation)
-        else:
-            document_rows, texts = pd.factorize(np.array(self.frame_texts(frame), dtype=object))
-            documents = self._texts(texts, preparation)
+        document_rows, sequences, vocabulary = self._frame_documents(frame)
+        documents = self._sequences(sequences, vocabulary, preparation)
 
         def scores(network: Towers) -> np.ndarray:
             query_vectors = self._encode(network, "query", queries)
             document_vectors = self._encode(network, "document", documents)
-            return row_scores(query_vectors, query_rows, document_vectors, document_rows)
+            return row_scores(query_vectors, query_rows, document_vectors, document_rows, least=self.least_score)
 
         return scores
 

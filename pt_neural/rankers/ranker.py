@@ -1,15 +1,26 @@
 """What every ranker of texts is told: which columns are the text, and where documents are kept."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyterrier as pt
 
 from pt_neural._arguments import checked_choice, checked_number
 from pt_neural.rankers.saved import Saved
-from pt_neural.text import TEXT_FIELDS, ForwardIndex, frame_texts, join_fields
+from pt_neural.text import (
+    TEXT_FIELDS,
+    ForwardIndex,
+    PackedSequences,
+    Vocabulary,
+    frame_texts,
+    join_fields,
+    pack_fields,
+    pack_texts,
+)
+from pt_neural.training.examples import Examples
 
 
 class Ranker(Saved, pt.Transformer):
@@ -28,9 +39,11 @@ class Ranker(Saved, pt.Transformer):
 
     Attributes:
         tells_fields_apart: Whether the model sees where a field ends; otherwise fields are one text.
+        terms_per_block: Terms of documents read at a time, at most.
     """
 
     tells_fields_apart = False
+    terms_per_block = 65_536
 
     def __init__(
         self,
@@ -80,6 +93,56 @@ class Ranker(Saved, pt.Transformer):
         """The text of a document of a corpus, as the model reads it."""
         return join_fields(document, self.fields, mark_ends=self.tells_fields_apart)
 
+    def kept_documents(self) -> ForwardIndex | None:
+        """Where documents are read from by docno; None where frames must bring their text."""
+        return self.documents
+
+    def _frame_documents(self, frame: pd.DataFrame) -> tuple[np.ndarray, PackedSequences, Vocabulary]:
+        """The document of each row, the distinct documents as term ids, and the terms."""
+        kept = self.kept_documents()
+        if kept is not None:
+            rows, docnos = pd.factorize(frame["docno"], use_na_sentinel=False)
+            return rows, kept.sequences(list(docnos)), kept.vocabulary
+        rows, texts = pd.factorize(np.array(self.frame_texts(frame), dtype=object))
+        sequences, terms = self._pack(texts)
+        return rows, sequences, Vocabulary(terms)
+
+    def _pack(self, texts: Iterable[str]) -> tuple[PackedSequences, list[str]]:
+        return pack_fields(texts, len(self.fields)) if self.tells_fields_apart else pack_texts(texts)
+
+    def _training_documents(self, examples: Examples) -> tuple[PackedSequences, Vocabulary]:
+        """All documents of the examples as term ids, and the terms with their frequencies."""
+        if examples.document_texts is None:
+            return self.documents.all(), self.documents.vocabulary
+        sequences, terms = self._pack(examples.document_texts)
+        return sequences, Vocabulary(terms, np.bincount(sequences.terms, minlength=len(terms)))
+
+    def _blocks(
+        self, lengths: np.ndarray, rows: np.ndarray, *, unit: str = "pair", verbose: bool | None = None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Documents of similar length, the longest first, each block with its pairs; with a progress bar.
+
+        Args:
+            lengths: Terms of each document.
+            rows: The document of each pair.
+            unit: What the progress bar counts.
+            verbose: Whether there is one; None for what the model says.
+
+        Yields:
+            Numbers of documents, and numbers of the pairs that have them.
+        """
+        order = np.argsort(-lengths, kind="stable")
+        starts = _starts(np.maximum(lengths[order], 1).tolist(), self.batch_size, self.terms_per_block)
+        ranks = np.argsort(order)[rows]
+        sequence = np.argsort(ranks, kind="stable")
+        bounds = np.searchsorted(ranks[sequence], starts[1:])
+        blocks = zip(np.split(order, starts[1:]), np.split(sequence, bounds), strict=True)
+        quiet = not (self.verbose if verbose is None else verbose)
+        with pt.tqdm(total=len(rows), desc=repr(self), unit=unit, disable=quiet) as progress:
+            for documents, pairs in blocks:
+                yield documents, pairs
+                progress.update(len(pairs))
+
     def _settle_fields(self, corpus: Any = None) -> None:
         """Read from now on what the model is learned from: the fields of a forward index, or those that it has."""
         if isinstance(corpus, ForwardIndex):
@@ -112,3 +175,12 @@ def _no_forward_index(given: Any) -> str:
     if isinstance(given, str | os.PathLike):
         return f"{said}; pn.ForwardIndex({os.fspath(given)!r}) opens one"
     return f"{said}; pn.ForwardIndex.build(path, corpus) makes one"
+
+
+def _starts(lengths: list[int], most: int, terms: int) -> list[int]:
+    """Where blocks of documents of falling lengths start."""
+    starts = [0]
+    for place in range(len(lengths)):
+        if place - starts[-1] >= min(most, max(1, terms // lengths[starts[-1]])):
+            starts.append(place)
+    return starts

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pyterrier_dr import FlexIndex
 
 ROWS_PER_BLOCK = 16_384
-LEAST_COSINE = -1.0
 
 
 class TwoTower(Ranker):
@@ -51,7 +50,12 @@ class TwoTower(Ranker):
         vectors: A ``pyterrier_dr.FlexIndex`` that :meth:`index` made: re-ranking then only multiplies vectors.
         batch_size: Documents encoded at a time.
         verbose: Show a progress bar while encoding documents.
+
+    Attributes:
+        least_score: What a document without a vector scores.
     """
+
+    least_score = -1.0
 
     def __init__(
         self,
@@ -124,7 +128,7 @@ class TwoTower(Ranker):
             return with_scores(frame, np.zeros(0))
         queries, query_rows = self._query_vectors(frame)
         documents, document_rows = self._document_vectors(frame)
-        return with_scores(frame, row_scores(queries, query_rows, documents, document_rows))
+        return with_scores(frame, row_scores(queries, query_rows, documents, document_rows, least=self.least_score))
 
     def _query_vectors(self, frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
         if "query" not in frame:
@@ -222,14 +226,14 @@ class TwoTower(Ranker):
 
 
 def row_scores(
-    queries: np.ndarray, query_rows: np.ndarray, documents: np.ndarray, document_rows: np.ndarray
+    queries: np.ndarray, query_rows: np.ndarray, documents: np.ndarray, document_rows: np.ndarray, *, least: float
 ) -> np.ndarray:
-    """What :func:`row_products` gives, but -1 for documents whose vector is zero."""
+    """What :func:`row_products` gives, but ``least`` for documents whose vector is zero."""
     scores = row_products(queries, query_rows, documents, document_rows)
     unanswered = np.flatnonzero(scores == 0)
     rows, places = np.unique(document_rows[unanswered], return_inverse=True)
     empty = ~documents[rows].any(axis=1)
-    scores[unanswered[empty[places]]] = LEAST_COSINE
+    scores[unanswered[empty[places]]] = least
     return scores
 
 

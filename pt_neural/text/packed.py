@@ -69,7 +69,7 @@ class PackedSequences:
         if max_terms is not None:
             lengths = np.minimum(lengths, max_terms)
         offsets = offsets_of(lengths)
-        positions = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
+        positions = ranges(starts, lengths)
         field_ends = None
         if self.field_ends is not None:
             field_ends = np.minimum(self.field_ends[indices], lengths[:, None])
@@ -96,6 +96,18 @@ def offsets_of(lengths: np.ndarray) -> np.ndarray:
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
+
+
+def ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """The numbers from each start, as many as its length says, one range after the other: int64.
+
+    Example::
+
+        >>> ranges(np.array([7, 2]), np.array([2, 3]))
+        array([7, 8, 2, 3, 4])
+    """
+    offsets = offsets_of(lengths)
+    return np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
 
 
 def tokenise_packed(texts: Iterable[Any], vocabulary: Vocabulary, *, drop_unknown: bool = False) -> PackedSequences:

@@ -95,9 +95,9 @@ def test_what_it_needs_can_be_inspected():
 def test_blocks_hold_every_pair_once_and_documents_of_similar_length(lengths, batch_size, terms, data):
     lengths = np.array(lengths)
     rows = np.array(data.draw(st.lists(st.integers(0, len(lengths) - 1), max_size=60)), dtype=np.int64)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(interaction, "TERMS_PER_BLOCK", terms)
-        blocks = list(Overlap(batch_size=batch_size)._blocks(lengths, rows))
+    model = Overlap(batch_size=batch_size)
+    model.terms_per_block = terms
+    blocks = list(model._blocks(lengths, rows))
     documents = np.concatenate([block for block, _ in blocks])
     assert sorted(documents.tolist()) == list(range(len(lengths)))
     assert (np.diff(lengths[documents]) <= 0).all()
