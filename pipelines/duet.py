@@ -2,8 +2,9 @@
 
 All rankers re-rank the same candidates, the top k of BM25. The defaults are small networks and a sample of the queries,
 which two cores train in minutes; --document-terms 1000 --pooling 100 --filters 300 are the paper's. Documents judged
-not relevant are the negatives where there are any, else retrieved ones. DSSM and CDSSM learn from the same queries,
-with negatives from the batch. Figures of our models are left out where none is among the rows.
+not relevant are the negatives where there are any, else retrieved ones; DRMM has the same, over word2vec of the
+collection. DSSM and CDSSM learn from the same queries, with negatives from the batch. Figures of our models are left
+out where none is among the rows.
 """
 
 import argparse

@@ -25,6 +25,7 @@ NAMES = {  # in the order of Table 2
     "bm25": "BM25",
     "sdm": "SDM",
     "ql": "QL",
+    "drmm": "DRMM",
     "dssm": "DSSM",
     "cdssm": "CDSSM",
     "desm": "DESM IN-OUT",
@@ -35,10 +36,10 @@ NAMES = {  # in the order of Table 2
 KINDS: dict[str, Kind] = {
     **dict.fromkeys(["BM25", "QL"], "exact"),
     **dict.fromkeys(["SDM"], "proximity"),
-    **dict.fromkeys(["LSA", "DSSM", "CDSSM", "DESM IN-OUT"], "inexact"),
+    **dict.fromkeys(["LSA", "DRMM", "DSSM", "CDSSM", "DESM IN-OUT"], "inexact"),
     **dict.fromkeys(["Local", "Distributed", "Duet"], "ours"),
 }
-TRAINED = (*TWO_TOWERS, *OURS)
+TRAINED = ("drmm", *TWO_TOWERS, *OURS)
 ROWS = tuple(key for key in NAMES if key != "bm25")  # which is always there
 
 
@@ -66,6 +67,8 @@ class Rankers(TrainedRankers):
             return self.reranking(self.ours(key))
         if key in TWO_TOWERS:
             return self.reranking(Learned(NAMES[key], TWO_TOWERS[key]))
+        if key == "drmm":
+            return self.reranking(self._drmm())
         if key == "bm25":
             return self.candidates
         if key == "lsa":
@@ -77,9 +80,21 @@ class Rankers(TrainedRankers):
         return self.candidates >> ranker
 
     def _desm(self) -> pn.DESM:
+        return pn.DESM(self._spaces(), "in", "out", documents=self.documents, fields=self.documents.fields)
+
+    def _spaces(self) -> pn.EmbeddingSpaces:
         options = {"dim": self.arguments.dim, "seed": self.arguments.seed}
-        spaces = self.workspace.spaces("documents", self.workspace.documents, **options)
-        return pn.DESM(spaces, "in", "out", documents=self.documents, fields=self.documents.fields)
+        return self.workspace.spaces("documents", self.workspace.documents, **options)
+
+    def _drmm(self) -> Learned:
+        """DRMM with the loss of its paper, as section 4.3 has it, and the margin of its authors' code."""
+        training = {**self._training, "loss": "margin", "margin": 0.1}
+        return Learned(NAMES["drmm"], pn.DRMM, training, {"spaces": self._spaces()})
+
+    @property
+    def _training(self) -> dict[str, Any]:
+        """Of our models, and of DRMM, which the paper trains on the same documents."""
+        return {"negatives": self.negatives, "num_negatives": 4, "grades": self.grades}
 
     def ours(self, key: str, negatives: str | None = None, **training: Any) -> Learned:
         """One of our models as it is to be trained.
@@ -94,7 +109,7 @@ class Rankers(TrainedRankers):
         options |= {"filters": arguments.filters, "hidden": arguments.filters}
         if key != "local":
             options |= {"pooling": arguments.pooling, "num_ngrams": arguments.ngrams}
-        training = {"negatives": negatives or self.negatives, "num_negatives": 4, "grades": self.grades, **training}
+        training = {**self._training, "negatives": negatives or self.negatives, **training}
         return Learned(f"{name}, {negatives} negatives" if negatives else name, OURS[key], training, options)
 
     @cached_property
