@@ -60,8 +60,8 @@ class Shape:
     def __post_init__(self):
         for name in self.__annotations__:
             value = getattr(self, name)
-            if isinstance(value, str) or name in _CHOICES:
-                value = checked_choice(name, value, _CHOICES.get(name, ()))
+            if name in _CHOICES:
+                value = checked_choice(name, value, _CHOICES[name])
             elif name == "dropout":
                 value = checked_number(name, value, float, least=0)
             else:
