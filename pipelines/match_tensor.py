@@ -1,0 +1,181 @@
+"""Tables 3 to 5, figures 3 and 4 of the Match-Tensor paper (Jaech et al., 2017), on any dataset with training queries.
+
+All rankers re-rank the same candidates, the top k of BM25. The networks have the paper's sizes; the defaults are a
+sample of the queries, which two cores train in minutes. Documents judged not relevant are the negatives where there are
+any, else retrieved ones. Documents without a judgement count as not relevant. The ensembles of Table 4 are fitted by
+cross-validation on the dev queries, as in the paper, or on the test queries where there are no others. What lacks its
+models among the rows is left out, and ERR where there is no Perl, which computes it.
+"""
+
+import argparse
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import pyterrier as pt
+
+from pipelines import match_tensor_figures
+from pipelines.common import Split, Workspace
+from pipelines.duet_rankers import grade_scheme
+from pipelines.match_tensor_evaluation import AUC, AUC_BY_QUERY, BY_QUERY, Evaluation
+from pipelines.match_tensor_examples import first_words, misordered
+from pipelines.match_tensor_rankers import NAMES, OURS, ROWS, Rankers
+from pipelines.trained import parsed, training_collection, training_parser
+from pt_neural.experiment import cross_validate
+
+BASELINE = "BM25"
+PARTS = ("table3", "table4", "figure3", "table5")
+
+
+def main() -> None:
+    """Print the tables, and save them with runs, settings, histories and pictures."""
+    arguments = options()
+    collection = training_collection(arguments, ROWS, [])
+    workspace = Workspace(arguments.out, "match-tensor", collection)
+    rankers = Rankers(workspace, arguments)
+    results = Results(rankers)
+    results.save_figure4()
+    for part in arguments.parts:
+        getattr(results, f"save_{part}")()
+    rankers.histories().to_csv(workspace.results / "histories.csv", index=False)
+    made_of = {"bm25": repr(rankers.bm25), "negatives": rankers.negatives, "grades": rankers.grades}
+    workspace.save_settings({**vars(arguments), **made_of})
+    print(f"\nTables, runs and figures are in {workspace.results}.")
+
+
+def options() -> argparse.Namespace:
+    """The pipeline's arguments."""
+    arguments = training_parser(__doc__.split("\n\n")[0], ROWS, ROWS)
+    arguments.set_defaults(depth=50, epochs=5, batch_size=None, groups=3000, queries=300)
+    add = arguments.add_argument
+    add("--document-terms", type=int, default=200, help="first terms of a document that are read")
+    add("--negatives", choices=["judged", "retrieved"], help="None: judged where there are any")
+    scheme = 'grades of positives with those of their negatives: auto, all, or such as \'{"3": [1, 0], "2": [0]}\''
+    add("--grades", type=grade_scheme, default="all", help=scheme)
+    add("--sizes", type=int, default=4, help="numbers of training queries in Figure 3, each twice the one before")
+    add("--ensembles", choices=["dev", "test"], default="dev", help="queries of Table 4")
+    add("--examples", type=int, default=2, help="pairs of documents for each ranker in Table 5")
+    add("--parts", nargs="*", choices=PARTS, default=list(PARTS), help="what to make beside Figure 4")
+    return parsed(arguments)
+
+
+class Results:
+    """The paper's tables and figures over rankers.
+
+    Args:
+        rankers: What to compare.
+    """
+
+    def __init__(self, rankers: Rankers):
+        self.rankers, self.workspace, self.arguments = rankers, rankers.workspace, rankers.arguments
+        self.collection = rankers.collection
+        self.test = Evaluation(self.collection.test, self.workspace.results / "runs")
+        self.keys = [key for key in NAMES if key in self.arguments.models]
+        self.ours = [key for key in self.keys if key in OURS]
+
+    def save_figure4(self) -> None:
+        """Figure 4: each ranker relative to BM25."""
+        self.test.add(BASELINE, self.rankers.candidates)
+        for key in self.keys:
+            self.test.add(NAMES[key], self.rankers.reranking(self.rankers.row(key)))
+        names = [NAMES[key] for key in self.keys]
+        self._save("figure4-values", self.test.table([BASELINE, *names]), "Figure 4, values")
+        gains = self.test.gains(dict.fromkeys(names, BASELINE))
+        self._save("figure4", gains, f"Figure 4, difference from {BASELINE} in percent")
+        panels = [list(map(str, BY_QUERY)), [AUC, AUC_BY_QUERY]]
+        self._draw("figure4", match_tensor_figures.relative_bars(gains, panels, BASELINE))
+
+    def save_table3(self) -> None:
+        """Table 3: bi-LSTMs relative to convolutions."""
+        rows = {NAMES[key]: self.rankers.row(key, encoder="cnn") for key in self.ours}
+        for row in rows.values():
+            self.test.add(row.name, self.rankers.reranking(row))
+        if rows:
+            values = self.test.table([name for pair in rows.items() for name in (pair[0], pair[1].name)])
+            self._save("table3-values", values, "Table 3, values with bi-LSTMs and with convolutions")
+            gains = self.test.gains({name: row.name for name, row in rows.items()})
+            self._save("table3", gains, "Table 3, gain from bi-LSTMs over convolutions, in percent")
+
+    def save_table4(self) -> None:
+        """Table 4: what each ranker gains from BM25 as a second feature."""
+        name, split = self._ensemble_queries()
+        evaluation, baselines = Evaluation(split, self.workspace.results / "runs-ensembles"), {}
+        for key in self.keys:
+            ensembles = {
+                seed: cross_validate(
+                    self.rankers.candidates >> (pt.Transformer.identity() ** model),
+                    split.topics,
+                    split.qrels,
+                    seed=seed,
+                )
+                for seed, model in self.rankers.trained(self.rankers.row(key)).items()
+            }
+            alone = {seed: ensemble >> pt.ltr.feature_to_score(1) for seed, ensemble in ensembles.items()}
+            evaluation.add(NAMES[key], alone)
+            evaluation.add(f"{NAMES[key]} & {BASELINE}", ensembles)
+            baselines[f"{NAMES[key]} & {BASELINE}"] = NAMES[key]
+        how = f"5-fold cross-validation; features are scaled within each query, which by itself changes the {AUC}"
+        values = evaluation.table([row for pair in baselines.items() for row in reversed(pair)])
+        self._save("table4-values", values, f"Table 4, values; {how}", name, split)
+        self._save(
+            "table4", evaluation.gains(baselines), f"Table 4, gain from {BASELINE}, in percent; {how}", name, split
+        )
+
+    def _ensemble_queries(self) -> tuple[str, Split]:
+        if self.arguments.ensembles == "dev" and self.collection.dev is not None:
+            return "dev", self.collection.dev
+        return "test", self.collection.test
+
+    def save_figure3(self) -> None:
+        """Figure 3: the area under the ROC curve by the number of training queries, relative to all of them."""
+        rows = []
+        for key in self.ours:
+            for size in self.rankers.sizes():
+                row = self.rankers.row(key, queries=size)
+                self.test.add(row.name, self.rankers.reranking(row, self.rankers.examples_of(size)))
+                means = self.test.by_seed(row.name).mean()
+                rows.append({"system": NAMES[key], "queries": size, **means[[AUC, AUC_BY_QUERY]]})
+        if rows:
+            frame = pd.DataFrame(rows)
+            for measure in (AUC, AUC_BY_QUERY):
+                frame[f"{measure}, %"] = 100 * frame[measure] / frame.groupby("system")[measure].transform("last")
+            self._save("figure3", frame.round(4), "Figure 3, by the number of training queries")
+            self._draw("figure3", match_tensor_figures.learning_curves(frame, AUC))
+
+    def save_table5(self) -> None:
+        """Table 5: pairs that a ranker orders wrongly and Match-Tensor rightly."""
+        runs = {name: next(iter(self.test.runs[name].values())) for name in self._compared()}
+        if len(runs) < 2:
+            return
+        reference = runs.pop(NAMES["match-tensor"])
+        frames = [
+            misordered(run, reference, self.collection.test.qrels, self.arguments.examples).assign(ranker=name)
+            for name, run in runs.items()
+        ]
+        table, fields = pd.concat(frames, ignore_index=True), self.arguments.fields
+        loader = self.rankers.index.text_loader(fields)
+        for column in ("irrelevant", "relevant"):
+            table[column] = first_words(table[column], loader, fields)
+        caption = f"Table 5, pairs that a ranker orders wrongly and {NAMES['match-tensor']} rightly, seed "
+        table = table.drop(columns="qid").rename(columns={"ranker": "ordered wrongly by"})
+        self._save("table5", table, f"{caption}{self.arguments.seeds[0]}")
+
+    def _compared(self) -> list[str]:
+        """The systems of Table 5, in its order; only BM25 where Match-Tensor is not among the rows."""
+        return [BASELINE, *(NAMES[key] for key in self.keys if "match-tensor" in self.keys)]
+
+    def _save(
+        self, name: str, table: pd.DataFrame, caption: str, queries: str = "test", split: Split | None = None
+    ) -> None:
+        split = split or self.collection.test
+        judged = split.topics["qid"].isin(split.qrels["qid"]).sum()
+        where = f"{self.collection.name}, the top {self.arguments.depth} of BM25 re-ranked"
+        seeds = f", {len(self.arguments.seeds)} seeds" if len(self.arguments.seeds) > 1 else ""
+        self.workspace.save_table(name, table, f"{caption}. {where}, {judged:,} {queries} queries{seeds}")
+
+    def _draw(self, name: str, figure: plt.Figure) -> None:
+        figure.savefig(self.workspace.results / f"{name}.png", dpi=150)
+        plt.close(figure)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""What the Match-Tensor paper measures: nDCG and ERR of each query, and the area under the ROC curve over all pairs."""
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pandas as pd
+import pyterrier as pt
+from ir_measures import nDCG
+
+from pipelines.common import Split
+from pipelines.comparison import Comparison, System, mean_over_seeds
+from pt_neural.experiment import auc, auc_per_query, expected_reciprocal_rank
+
+ERR = [expected_reciprocal_rank(10)] if shutil.which("perl") else []
+BY_QUERY = [nDCG @ 1, nDCG @ 3, nDCG @ 10, *ERR]
+AUC, AUC_BY_QUERY = "AUC", "AUC by query"
+MEASURES = [AUC, AUC_BY_QUERY, *map(str, BY_QUERY)]
+
+
+class Evaluation:
+    """Systems on the same queries, each run once; runs and the values of each query are saved.
+
+    Args:
+        split: The queries.
+        runs: Folder for the run files and the values of each query.
+
+    Attributes:
+        runs: The result frames of each system, by seed.
+    """
+
+    def __init__(self, split: Split, runs: Path):
+        self.split = split
+        self.runs: dict[str, dict[int, pd.DataFrame]] = {}
+        self._comparison = Comparison(split, BY_QUERY, runs)
+
+    def add(self, name: str, system: System) -> None:
+        """Run and measure a system whose name is not there yet: a transformer, or several by their seeds."""
+        if name not in self.runs:
+            seeds = system if isinstance(system, Mapping) else {0: system}
+            self.runs[name] = {seed: member.transform(self.split.topics) for seed, member in seeds.items()}
+            frames = {seed: pt.Transformer.from_df(run) for seed, run in self.runs[name].items()}
+            self._comparison.add({name: frames})
+
+    def by_seed(self, name: str) -> pd.DataFrame:
+        """One row a seed, one column a measure."""
+        runs, qrels = self.runs[name].values(), self.split.qrels
+        values = {str(measure): self._comparison.seed_means(measure, name).to_numpy() for measure in BY_QUERY}
+        values[AUC] = [auc(run, qrels) for run in runs]
+        values[AUC_BY_QUERY] = [auc_per_query(run, qrels).mean() for run in runs]
+        return pd.DataFrame(values, index=list(self.runs[name]))[MEASURES]
+
+    def table(self, names: Sequence[str]) -> pd.DataFrame:
+        """One row a system, one text column a measure: the mean, and the deviation over seeds if there are several."""
+        rows = [{"system": name, **self.by_seed(name).apply(mean_over_seeds)} for name in names]
+        return pd.DataFrame(rows)
+
+    def gains(self, baselines: Mapping[str, str]) -> pd.DataFrame:
+        """By how many percent each system is better than its baseline: one row a system, one column a measure.
+
+        Args:
+            baselines: The baseline of each system.
+        """
+        means = {name: self.by_seed(name).mean() for name in {*baselines, *baselines.values()}}
+        rows = [{"system": name, **100 * (means[name] / means[other] - 1)} for name, other in baselines.items()]
+        return pd.DataFrame(rows).round(2)

@@ -1,0 +1,45 @@
+"""The rankers of the Match-Tensor paper's tables and figures, each a re-ranker of BM25's candidates."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pt_neural as pn
+from pipelines import duet_rankers
+from pipelines.trained import Learned
+
+OURS = {
+    "ssm": Learned("SSM", pn.SSM),
+    "match-tensor": Learned("Match-Tensor", pn.MatchTensor),
+    "match-tensor-ssm": Learned("Match-Tensor+SSM", pn.MatchTensorSSM),
+    "exact-ssm": Learned("Match-Tensor(exact only)+SSM", pn.MatchTensorSSM, options={"channels": "exact"}),
+}
+ALL = {**OURS, "drmm": Learned("DRMM", pn.DRMM)}
+NAMES = {key: row.name for key, row in ALL.items()}
+ROWS = tuple(ALL)
+
+
+class Rankers(duet_rankers.Rankers):
+    """The paper's rankers, and DRMM; they learn from the same queries and over the same word embeddings."""
+
+    def row(self, key: str, *, encoder: str = "lstm", queries: int | None = None) -> Learned:
+        """A ranker as it is to be trained.
+
+        Args:
+            key: Which one.
+            encoder: What reads texts: ``"lstm"`` or ``"cnn"``.
+            queries: How many training queries there are; None for all.
+        """
+        model = ALL[key]
+        name = model.name if encoder == "lstm" else f"{model.name}, {encoder.upper()}"
+        if queries is not None and queries < len(self.training_queries.topics):
+            name = f"{name}, {queries} queries"
+        options: dict[str, Any] = {"spaces": self._spaces(), "document_terms": self.arguments.document_terms}
+        options |= model.options
+        if key in OURS:
+            options["encoder"] = encoder
+        return Learned(name, model.model, self._training, options)
+
+    def sizes(self) -> Sequence[int]:
+        """Numbers of training queries, each twice the one before, up to all there are."""
+        most = len(self.training_queries.topics)
+        return sorted({max(1, most >> place) for place in range(self.arguments.sizes)})

@@ -1,0 +1,166 @@
+import json
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from pipelines import match_tensor, match_tensor_figures
+from pipelines.common import Split, load
+from pipelines.match_tensor_evaluation import MEASURES, Evaluation
+from pipelines.match_tensor_examples import first_words, misordered
+
+SMALL = ["--epochs", "1", "--batch-size", "8", "--dim", "8", "--depth", "20", "--groups", "12", "--sizes", "2"]
+SMALL += ["--document-terms", "30"]
+OURS = ["SSM", "Match-Tensor", "Match-Tensor+SSM", "Match-Tensor(exact only)+SSM"]
+
+
+@pytest.fixture(scope="module")
+def results(run_in, tmp_path_factory):
+    """All rows and parts."""
+    return run_in(tmp_path_factory.mktemp("match-tensor"), match_tensor, *SMALL)
+
+
+def read(results, name):
+    return pd.read_csv(results / f"{name}.csv").set_index("system")
+
+
+def assert_gains(gains, values, baselines):
+    """Values are rounded to four decimals, and differences in percent to two; of zero there are none."""
+    some = baselines > 0
+    assert some.sum() > 2
+    np.testing.assert_allclose(baselines[some] * (1 + gains[some] / 100), values[some], atol=3e-4)
+    assert not np.isfinite(gains[~some]).any()
+
+
+def test_figure_4_is_relative_to_bm25(results, folder):
+    values, gains = read(results, "figure4-values"), read(results, "figure4")
+    assert values.index.tolist() == ["BM25", *OURS, "DRMM"]
+    assert gains.columns.tolist() == values.columns.tolist() == MEASURES
+    for name in gains.index:
+        assert_gains(gains.loc[name], values.loc[name], values.loc["BM25"])
+    run = pd.read_csv(results / "runs" / "SSM.res.gz", sep=" ", names=["qid", "q0", "docno", "rank", "score", "run"])
+    qrels = load(f"neural:folder:{folder}").test.qrels
+    labels = run.merge(qrels, how="left", on=["qid", "docno"])["label"]
+    assert values["AUC"]["SSM"] == pytest.approx(roc_auc_score(labels > 0, run["score"]), abs=1e-4)
+
+
+def test_table_3_compares_encoders(results):
+    values, gains = read(results, "table3-values"), read(results, "table3")
+    assert gains.index.tolist() == OURS
+    for name in OURS:
+        assert_gains(gains.loc[name], values.loc[name], values.loc[f"{name}, CNN"])
+    assert read(results, "figure4-values").loc[OURS].equals(values.loc[OURS])
+
+
+def test_table_4_adds_bm25(results):
+    values, gains = read(results, "table4-values"), read(results, "table4")
+    assert gains.index.tolist() == [f"{name} & BM25" for name in [*OURS, "DRMM"]]
+    for name in gains.index:
+        assert_gains(gains.loc[name], values.loc[name], values.loc[name.removesuffix(" & BM25")])
+    assert "21 dev queries" in (results / "table4.md").read_text()
+    assert not read(results, "figure4-values").loc[OURS].equals(values.loc[OURS])  # which are of the test queries
+    assert len(list((results / "runs-ensembles").glob("*& BM25.res.gz"))) == 5
+
+
+def test_figure_3_ends_at_the_models_of_figure_4(results):
+    frame, values = pd.read_csv(results / "figure3.csv"), read(results, "figure4-values")
+    assert frame["queries"].tolist() == [6, 12] * 4
+    last = frame[frame["queries"] == 12].set_index("system")
+    np.testing.assert_allclose(last["AUC"], values["AUC"][OURS], atol=1e-4)
+    assert last["AUC, %"].tolist() == [100.0] * 4
+    first = frame[frame["queries"] == 6].set_index("system")
+    np.testing.assert_allclose(first["AUC, %"], 100 * first["AUC"] / last["AUC"], atol=0.05)
+
+
+def test_table_5_has_pairs_of_each_ranker(results):
+    frame = pd.read_csv(results / "table5.csv")
+    assert frame.columns.tolist() == ["query", "irrelevant", "relevant", "ordered wrongly by"]
+    assert set(frame["ordered wrongly by"]) <= {"BM25", *OURS, "DRMM"} - {"Match-Tensor"}
+    assert frame["ordered wrongly by"].value_counts().max() <= 2
+    assert len(frame)
+    assert frame["relevant"].str.match(r"Document \d+ \w+").all()
+
+
+def test_the_folder_tells_what_made_the_results(results):
+    settings = json.loads((results / "settings.json").read_text())
+    assert (settings["negatives"], settings["grades"], settings["ensembles"]) == ("retrieved", None, "dev")
+    systems = pd.read_csv(results / "histories.csv")["system"].unique()
+    assert set(systems) == {*OURS, "DRMM", *(f"{name}{kind}" for name in OURS for kind in (", CNN", ", 6 queries"))}
+    for number in (3, 4):
+        assert (results / f"figure{number}.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_rows_parts_and_seeds_are_chosen(run):
+    options = ["--models", "drmm", "--parts", "table3", "table4", "figure3", "table5", "--ensembles", "test"]
+    results = run(match_tensor, *SMALL, *options, "--seeds", "13", "14")
+    assert {path.stem for path in results.glob("*.csv")} == {
+        *("figure4", "figure4-values", "table4", "table4-values", "histories")
+    }
+    assert read(results, "figure4-values").loc["DRMM"].str.contains("±").all()
+    assert not read(results, "figure4-values").loc["BM25"].astype(str).str.contains("±").any()
+    assert "18 test queries, 2 seeds" in (results / "table4.md").read_text()
+    assert list((results / "runs-ensembles").glob("DRMM & BM25, seed 14*"))
+
+
+def test_gains_are_of_means_over_seeds(tmp_path):
+    qids = [f"q{number}" for number in range(4)]
+    topics = pd.DataFrame({"qid": qids, "query": "words"})
+    qrels = pd.DataFrame({"qid": qids, "docno": "a", "label": 1})
+
+    def ranker(places):
+        rows = [
+            (qid, "words", docno, -float(rank), rank)
+            for qid, place in zip(qids, places, strict=True)
+            for rank, docno in enumerate(["b", "a"] if place else ["a", "b"])
+        ]
+        return pt.Transformer.from_df(pd.DataFrame(rows, columns=["qid", "query", "docno", "score", "rank"]))
+
+    evaluation = Evaluation(Split(topics, qrels), tmp_path)
+    evaluation.add("base", ranker([0, 0, 1, 1]))
+    evaluation.add("two", {1: ranker([0, 0, 0, 0]), 2: ranker([0, 1, 1, 1])})
+    evaluation.add("base", ranker([1, 1, 1, 1]))  # is there already
+    assert evaluation.table(["base", "two"])["nDCG@1"].tolist() == ["0.5000", "0.6250 ± 0.5303"]
+    gains = evaluation.gains({"two": "base"}).set_index("system").loc["two"]
+    assert gains["nDCG@1"] == 25.0
+    assert gains["AUC"] == gains["AUC by query"] == 25.0  # every pair of a query is in order, or is not
+
+
+def test_misordered_pairs_by_hand():
+    run = pd.DataFrame(
+        [("q1", docno, rank) for rank, docno in enumerate("abcd")]
+        + [("q2", docno, rank) for rank, docno in enumerate("ab")]
+        + [("q3", docno, rank) for rank, docno in enumerate("ba")],
+        columns=["qid", "docno", "rank"],
+    ).assign(query="words")
+    reference = run.assign(rank=[3, 2, 0, 1, 1, 0, 1, 0])
+    qrels = pd.DataFrame(
+        [("q1", "c", 1), ("q1", "d", 2), ("q1", "b", 0), ("q2", "b", 1)], columns=["qid", "docno", "label"]
+    )
+    found = misordered(run, reference, qrels, 5)[["qid", "irrelevant", "relevant"]]  # q3 has no judgement
+    assert found.to_numpy().tolist() == [["q1", "a", "c"], ["q2", "a", "b"]]  # c stands lower in the run than b
+    assert len(misordered(run, reference, qrels, 1)) == 1
+    assert misordered(run, run, qrels, 5).empty
+
+
+def test_first_words():
+    documents = pd.DataFrame({"docno": ["a", "b"], "title": ["A title", None], "text": ["x " * 20, "short"]})
+    loader = pt.apply.generic(lambda frame: frame.merge(documents, on="docno"))
+    words = first_words(pd.Series(["b", "a"]), loader, ["title", "text"])
+    assert words == ["short", "A title" + " x" * 10 + " …"]
+
+
+def test_bars_of_figure_4():
+    frame = pd.DataFrame({"system": ["SSM", "DRMM"], "nDCG@1": [5.0, -2.0], "AUC": [11.0, 3.0]})
+    left, right = match_tensor_figures.relative_bars(frame, [["nDCG@1"], ["AUC"]], "BM25").axes
+    assert [bar.get_height() for bar in left.patches] == [5.0, -2.0]
+    assert [bar.get_height() for bar in right.patches] == [11.0, 3.0]
+    assert left.get_ylabel() == "difference from BM25, %"
+
+
+def test_lines_of_figure_3():
+    frame = pd.DataFrame({"system": ["SSM"] * 2 + ["DRMM"] * 2, "queries": [8, 16] * 2, "AUC, %": [90.0, 100.0] * 2})
+    (ax,) = match_tensor_figures.learning_curves(frame, "AUC").axes
+    assert ax.lines[1].get_xydata().tolist() == [[8, 90.0], [16, 100.0]]
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["8", "16"]
