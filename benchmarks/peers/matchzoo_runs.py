@@ -120,7 +120,9 @@ def build_model(model: type, context: dict, negatives: int, **settings: object) 
     task = mz.tasks.Ranking(losses=mz.losses.RankCrossEntropyLoss(num_neg=negatives))
     task.metrics = [mz.metrics.MeanReciprocalRank()]
     made = model()
-    for key, value in {"task": task, "vocab_size": context["ngram_vocab_size"], **settings}.items():
+    if "vocab_size" in made.params:  # of networks over n-grams
+        settings["vocab_size"] = context["ngram_vocab_size"]
+    for key, value in {"task": task, **settings}.items():
         made.params[key] = value
     made.build()
     return made
@@ -132,7 +134,7 @@ def machine_state(context: dict) -> dict:
         "versions": {"matchzoo-py": mz.__version__, "torch": torch.__version__, "numpy": np.__version__},
         "threads": torch.get_num_threads(),
         "terms": context["vocab_size"],
-        "ngrams": context["ngram_vocab_size"],
+        "ngrams": context.get("ngram_vocab_size"),
     }
 
 

@@ -1,0 +1,140 @@
+"""DRMM beside matchzoo-py's DRMM, in one run on the same synthetic documents.
+
+    PT_NEURAL_MATCHZOO=/path/to/matchzoo/bin/python python benchmarks/drmm.py
+
+The head of benchmarks/parts/matchzoo.py says how to make that environment.
+
+A document is 500 words drawn evenly from 20,000; a query five words of its document and three others; a group a query
+with its document and four others; histograms have 30 bins. matchzoo-py begins with term ids, as we do with a forward
+index; from text, we tokenise as well. Words as even as these are the worst case for us, who compute the similarity of a
+query's and a document's term once for some queries together: no two documents share many words, and no document repeats
+one. We and it take turns, so that what else the machine does meets both; ratios are of medians, matchzoo-py's of its
+best setting.
+"""
+
+import argparse
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from parts import matchzoo
+from parts.machine import machine_rates, print_machine
+from parts.rates import line, merged, rate, spread
+from parts.synthetic import Texts, candidate_frame, synthetic_candidates, synthetic_texts
+
+import pt_neural as pn
+
+GATINGS = {"gates by idf": "idf", "gates by vector as the peer's": "vector"}
+EPOCHS = 3  # of a round; the first is not counted
+NEGATIVES = 4
+DEPTH = 100  # documents a query where one query has many
+
+
+def main() -> None:
+    """Make the texts, run ours and the peer, print rates, ratios and floors."""
+    options = parse_arguments()
+    generator = np.random.default_rng(options.seed)
+    sizes = {"terms": options.document_terms, "shared": 5, "others": 3}
+    texts = synthetic_texts(options.words, options.documents, generator, **sizes)
+    candidates = synthetic_candidates(options.documents, NEGATIVES, generator)
+    machine, found, peers = zip(*(turn(texts, candidates, options) for _ in range(options.rounds)), strict=True)
+    multiply, read = np.max(machine, axis=0)
+    print_machine(multiply, read)
+    print_rates(merged(found), merged(peers))
+    print_floor(options, multiply, read)
+
+
+def turn(texts: Texts, candidates: np.ndarray, options: argparse.Namespace) -> tuple[tuple, dict, dict | None]:
+    """What the machine, we and the peer reach, one after the other."""
+    with tempfile.TemporaryDirectory() as name:
+        data = Path(name) / "data.json"
+        data.write_text(json.dumps({**texts._asdict(), "candidates": candidates.tolist()}), encoding="utf-8")
+        settings = {"groups": options.peer_groups, "dim": options.dim, "seed": options.seed}
+        theirs = matchzoo.measure(options.matchzoo, "matchzoo_drmm.py", data, **settings)
+        return machine_rates(), ours(texts, candidates, options, Path(name)), theirs
+
+
+def parse_arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    matchzoo.add_argument(parser)
+    parser.add_argument("--words", type=int, default=20_000, help="distinct words (default 20,000)")
+    parser.add_argument("--documents", type=int, default=1000, help="documents, each with its query (default 1,000)")
+    parser.add_argument("--document-terms", type=int, default=500, help="terms of a document (default 500)")
+    parser.add_argument("--dim", type=int, default=200, help="dimensions of the word vectors (default 200)")
+    parser.add_argument("--rounds", type=int, default=3, help="turns of each side (default 3)")
+    parser.add_argument("--peer-groups", type=int, default=32, help="groups the peer is timed on a round (default 32)")
+    parser.add_argument("--seed", type=int, default=13)
+    options = parser.parse_args()
+    matchzoo.check(parser, options)
+    return options
+
+
+def ours(texts: Texts, candidates: np.ndarray, options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    """Our rates, from frames and strings to frames."""
+    frame = texts.frame()
+    words = sorted({word for text in texts.documents for word in text.split()})
+    vectors = np.random.default_rng(options.seed).normal(size=(len(words), options.dim))
+    spaces = pn.EmbeddingSpaces.from_vectors(words, vectors, vectors)
+    fitted = {name: fit(frame, spaces, options, gating) for name, gating in GATINGS.items()}
+    model = next(iter(fitted.values()))
+    pairs = candidate_frame(frame, candidates)
+    many = frame[["qid", "query"]].head(10).merge(frame[["docno", "text"]].head(DEPTH), how="cross")
+    found = {
+        "training": {
+            name: spread((NEGATIVES + 1) * len(frame) / one.history["seconds"].iloc[1:]) for name, one in fitted.items()
+        },
+        "text": scoring(model, pairs, many),
+    }
+    model.documents = pn.ForwardIndex.build(
+        folder / "forward", frame.to_dict("records"), fields=["text"], verbose=False
+    )
+    return {**found, "ids": scoring(model, pairs, many)}
+
+
+def scoring(model: pn.DRMM, pairs: pd.DataFrame, many: pd.DataFrame) -> dict[str, list[float]]:
+    """Rates of re-ranking few documents a query, and many."""
+    model.transform(pairs.head(10))
+    return {
+        f"{NEGATIVES + 1} documents a query": rate(lambda: model.transform(pairs), len(pairs), repeats=3),
+        f"{DEPTH} documents a query": rate(lambda: model.transform(many), len(many), repeats=3),
+    }
+
+
+def fit(frame: pd.DataFrame, spaces: pn.EmbeddingSpaces, options: argparse.Namespace, gating: str) -> pn.DRMM:
+    """A trained model."""
+    training = pn.Training(epochs=EPOCHS, negatives="random", num_negatives=NEGATIVES, seed=options.seed, verbose=False)
+    model = pn.DRMM(spaces, gating=gating, training=training, fields="text")
+    return model.fit(frame, frame[["qid", "docno"]].assign(label=1))
+
+
+def print_rates(ours: dict[str, Any], theirs: dict | None) -> None:
+    """A line a task: ours, and beside the best setting of the peer."""
+    print("\nDRMM, pairs/s, least / median / greatest of repeats")
+    peer_training, peer_scoring = (theirs and theirs[task] for task in ("training", "scoring"))
+    for name, rates in ours["training"].items():
+        print(line(f"training, {name}", rates, peer_training, units=NEGATIVES + 1))
+    for source, label in (("ids", "a forward index"), ("text", "text")):
+        for depth, rates in ours[source].items():
+            print(line(f"re-ranking from {label}, {depth}", rates, peer_scoring))
+    if theirs is None:
+        matchzoo.print_memory(None)
+    else:
+        print(f"matchzoo-py: {theirs['peak_memory'] / 1e9:.1f} GB at most")
+
+
+def print_floor(options: argparse.Namespace, multiply: float, read: float) -> None:
+    """What this machine allows at best where no two pairs share a document's words: the cosines of each pair.
+
+    A word's vector is read, and multiplied by those of eight query words.
+    """
+    flops = 2 * 8 * options.document_terms * options.dim
+    pair = flops / multiply + options.document_terms * options.dim * 4 / read
+    print(f"\nfloor of a pair whose words no other pair has: {1 / pair:,.0f} pairs/s")
+
+
+if __name__ == "__main__":
+    main()
