@@ -88,7 +88,7 @@ def _of_pairs(matches: Matches, pairs: int, some: slice) -> Matches:
 def _slices(queries: np.ndarray, documents: np.ndarray) -> Iterator[np.ndarray]:
     """Numbers of pairs by query, cut where there would be too many distinct documents in a slice."""
     order = np.argsort(queries, kind="stable")
-    by_query = np.split(order, np.flatnonzero(np.diff(queries[order])) + 1)
+    by_query = np.split(order, np.flatnonzero(np.diff(queries[order], prepend=-1)))[1:]
     seen = np.full(int(documents.max(initial=0)) + 1, -1)
     slice_number, count, parts = 0, 0, []
     for pairs in by_query:
