@@ -12,10 +12,12 @@ from torch import Tensor
 from pt_neural.embeddings import EmbeddingSpaces, Space
 from pt_neural.rankers.numbering import Numbering
 from pt_neural.text import PackedSequences, Vocabulary
+from pt_neural.text.counts import bag_of_words
 
 STEP = np.float32(2**-11)  # to which components of unit vectors are rounded
 QUERIES_PER_BLOCK = 4  # fewer repeat the work on documents' terms, more multiply terms that never meet
 CELLS_PER_BLOCK = 2**20  # similarities at a time, so that what they need stays in fast memory
+TERMS_IN_BAGS = 2**26  # of all documents together; larger collections are read term after term
 
 
 class UnitVectors:
@@ -87,6 +89,7 @@ class HistogramPairs:
     all words but itself.
 
     Similarities are computed once for each distinct term of some queries and each distinct term of their documents.
+    Documents are turned to bags, their distinct terms with counts, which are fewer where words repeat.
 
     Args:
         queries: Queries as ids over their own terms.
@@ -116,7 +119,9 @@ class HistogramPairs:
         document_terms: int | None = None,
     ):
         self.queries = queries.take(np.arange(len(queries)), max_terms=query_terms)
-        self.documents, self.document_terms = documents, document_terms
+        self.documents, self.document_terms, self._occurrences = documents, document_terms, None
+        if len(documents.terms) <= TERMS_IN_BAGS:
+            self.documents, self._occurrences = _bags(documents, document_terms)
         self.matrix, self.bins = matrix, bins
         self._query_ids, self._query_rows = np.append(query_ids, np.int32(-1)), query_rows
         self._document_rows = document_rows
@@ -187,8 +192,11 @@ class HistogramPairs:
         places = table.ravel().take(cells) + np.arange(terms.shape[1], dtype=np.int32) * self.bins
         # Turning a sparse matrix into a dense one adds up what stands more than once in a place.
         shape = len(queries), terms.shape[1] * self.bins
-        ones = np.ones(places.size, dtype=np.float32)
-        counts = csr_array((ones, places.ravel(), texts.offsets * terms.shape[1]), shape=shape).toarray()
+        occurrences = np.ones(len(rows), dtype=np.float32)
+        if self._occurrences is not None:
+            occurrences = self._occurrences.take(documents).terms
+        occurrences = np.repeat(occurrences, terms.shape[1])
+        counts = csr_array((occurrences, places.ravel(), texts.offsets * terms.shape[1]), shape=shape).toarray()
         counts = counts.reshape(*terms.shape, self.bins)
         counts[terms < 0] = 0
         return counts
@@ -205,6 +213,16 @@ class HistogramPairs:
         table = np.clip(similarities, 0, self.bins - 2, out=similarities).astype(np.uint8)
         table[rows[len(document_terms) :], known] = self.bins - 1
         return table, rows[: len(document_terms)]
+
+
+def _bags(documents: PackedSequences, max_terms: int | None) -> tuple[PackedSequences, PackedSequences]:
+    """The distinct terms of each document, and how often each occurs in it, float32."""
+    if max_terms is not None:
+        documents = documents.take(np.arange(len(documents)), max_terms=max_terms)
+    shifted = PackedSequences(documents.terms + 1, documents.offsets)  # unknown terms, -1, count too
+    bags = bag_of_words(shifted, int(shifted.terms.max(initial=0)) + 1)
+    offsets = bags.indptr.astype(np.int64)
+    return PackedSequences(bags.indices - 1, offsets), PackedSequences(bags.data, offsets)
 
 
 def _compact(counts: np.ndarray) -> np.ndarray:

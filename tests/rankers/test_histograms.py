@@ -70,7 +70,9 @@ def test_two_bins_tell_exact_matches_from_others():
     assert histogram("a d", DOCUMENT, spaces_of(PLANE), bins=2) == [[7, 2], [8, 1]]
 
 
-def test_only_the_first_terms_count():
+@pytest.mark.parametrize("in_bags", [True, False])
+def test_only_the_first_terms_count(in_bags, monkeypatch):
+    monkeypatch.setattr(histograms, "TERMS_IN_BAGS", 2**26 if in_bags else 0)
     found = histogram("a zz a", DOCUMENT, spaces_of(PLANE), bins=5, query_terms=2, document_terms=3)
     assert found == [[0, 0, 0, 2, 1], [0, 0, 3, 0, 0]]
 
@@ -120,8 +122,10 @@ def looped(query: str, document: str, spaces: EmbeddingSpaces, bins: int) -> np.
     return found
 
 
+@pytest.mark.parametrize("in_bags", [True, False])
 @pytest.mark.parametrize("bins", [2, 7, 30, 256])
-def test_histograms_are_those_of_a_loop(spaces, texts, bins):
+def test_histograms_are_those_of_a_loop(spaces, texts, bins, in_bags, monkeypatch):
+    monkeypatch.setattr(histograms, "TERMS_IN_BAGS", 2**26 if in_bags else 0)
     queries, documents = texts
     pairs = prepared(queries, documents, spaces, bins)
     random = np.random.default_rng(2)
