@@ -42,10 +42,12 @@ def measure(python: str | None, script: str, data: Path, **options: object) -> d
 
 
 def print_memory(theirs: dict | None) -> None:
-    """Its memory and the table that it makes beforehand, or how to have it measured."""
+    """Its memory and the table that some models make beforehand, or how to have it measured."""
     if theirs is None:
         print("matchzoo-py is not measured: set PT_NEURAL_MATCHZOO to the python of an environment that has it;")
         print("the head of benchmarks/parts/matchzoo.py says how to make one")
         return
-    memory, table = theirs["peak_memory"] / 1e9, theirs["table_seconds"]
-    print(f"matchzoo-py: table of {theirs['ngrams']:,} n-graphs {table:.1f} s beforehand, {memory:.1f} GB at most")
+    table = ""
+    if theirs["ngrams"]:
+        table = f"table of {theirs['ngrams']:,} n-graphs {theirs['table_seconds']:.1f} s beforehand, "
+    print(f"matchzoo-py: {table}{theirs['peak_memory'] / 1e9:.1f} GB at most")

@@ -5,6 +5,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+import pt_neural as pn
+
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -53,6 +55,13 @@ def candidate_frame(frame: pd.DataFrame, candidates: np.ndarray) -> pd.DataFrame
     rows = frame[["qid", "query"]].loc[np.repeat(np.arange(len(candidates)), candidates.shape[1])]
     documents = frame[["docno", "text"]].loc[candidates.ravel()]
     return pd.concat([rows.reset_index(drop=True), documents.reset_index(drop=True)], axis=1)
+
+
+def synthetic_spaces(texts: Texts, dim: int, seed: int) -> pn.EmbeddingSpaces:
+    """A random vector for each word of the documents, IN and OUT the same."""
+    words = sorted({word for text in texts.documents for word in text.split()})
+    vectors = np.random.default_rng(seed).normal(size=(len(words), dim)).astype(np.float32)
+    return pn.EmbeddingSpaces.from_vectors(words, vectors, vectors)
 
 
 def synthetic_words(count: int, generator: np.random.Generator, letters: str = LETTERS) -> np.ndarray:
