@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from pyterrier_dr import FlexIndex
 
 
+SIZES = ("projection", "document_units", "query_units", "hidden", "query_terms", "document_terms")
+
+
 class SSM(EmbeddedRanker, TrainedTwoTower):
     """The dot product of a query's and a document's embedding, both made of their words in context (section 5.3).
 
@@ -115,7 +118,6 @@ class SSM(EmbeddedRanker, TrainedTwoTower):
         batch_size: int = 1024,
         verbose: bool = False,
     ):
-        self.pooling = checked_choice("pooling", pooling, ("max", "attention"))
         if pooling == "attention" and vectors is not None:
             self._refuse("vectors=")
         super().__init__(
@@ -130,21 +132,23 @@ class SSM(EmbeddedRanker, TrainedTwoTower):
             batch_size=batch_size,
             verbose=verbose,
         )
-        self.encoder = checked_choice("encoder", encoder, ENCODERS)
-        self.projection = checked_number("projection", projection, int, least=1)
-        self.document_units = checked_number("document_units", document_units, int, least=1)
-        self.query_units = checked_number("query_units", query_units, int, least=1)
-        self.hidden = checked_number("hidden", hidden, int, least=1)
-        self.query_terms = checked_number("query_terms", query_terms, int, least=1)
-        self.document_terms = checked_number("document_terms", document_terms, int, least=1)
-        self.dropout = checked_number("dropout", dropout, float, least=0)
+        self.encoder, self.pooling, self.dropout = encoder, pooling, dropout
+        self.projection, self.document_units, self.query_units = projection, document_units, query_units
+        self.hidden, self.query_terms, self.document_terms = hidden, query_terms, document_terms
+        self._check_sizes()
+
+    def _check_sizes(self) -> None:
+        checked_choice("encoder", self.encoder, ENCODERS)
+        checked_choice("pooling", self.pooling, ("max", "attention"))
+        for name in SIZES:
+            setattr(self, name, checked_number(name, getattr(self, name), int, least=1))
+        self.dropout = checked_number("dropout", self.dropout, float, least=0)
         if self.dropout >= 1:
-            raise ValueError(f"dropout must be below 1, not {dropout}")
+            raise ValueError(f"dropout must be below 1, not {self.dropout}")
 
     def settings(self) -> dict[str, Any]:
         """What makes the model what it is, beside the embeddings."""
-        own = ("space", "encoder", "pooling", "projection", "document_units", "query_units", "hidden", "query_terms")
-        return {name: getattr(self, name) for name in (*own, "document_terms", "boundaries", "dropout")}
+        return {name: getattr(self, name) for name in ("space", "encoder", "pooling", *SIZES, "boundaries", "dropout")}
 
     def _new_network(self) -> SSMNetwork:
         encoders = TextEncoders(
@@ -154,6 +158,7 @@ class SSM(EmbeddedRanker, TrainedTwoTower):
 
     def _begin(self, examples: Examples) -> tuple:
         self._require_no_vectors()
+        self._check_sizes()
         return super()._begin(examples)
 
     def _scorer(self, preparation: WordVectors, frame: pd.DataFrame) -> Scorer:
@@ -175,17 +180,15 @@ class SSM(EmbeddedRanker, TrainedTwoTower):
         """Score the rows of a result frame; see the class for the columns that it needs."""
         if self.pooling != "attention" or frame.empty:
             return super().score(frame)
+        if "query" not in frame or (self.documents is None and not any(field in frame for field in self.fields)):
+            self._refuse("scoring by vectors")
         return with_scores(frame, self._scorer(self.vectors_of_words, frame)(self._fitted()))
 
     def _encode(self, network: SSMNetwork, side: str, corpus: EmbeddedCorpus) -> np.ndarray:
         """Embeddings of texts, float32 of shape (len(corpus), hidden)."""
         device = next(network.parameters()).device
         vectors = np.zeros((len(corpus), self.hidden), dtype=np.float32)
-        quiet = side == "query"
-        every = np.arange(len(corpus))
-        for numbers, _ in self._blocks(
-            corpus.sequences.lengths, every, unit="doc", verbose=False if quiet else self.verbose
-        ):
+        for numbers, _ in self._blocks(corpus.sequences.lengths, np.arange(len(corpus)), verbose=False):
             if len(numbers):
                 with torch.inference_mode():
                     vectors[numbers] = network.encode(side, moved(corpus.take(numbers), device)).cpu().numpy()
