@@ -14,7 +14,7 @@ FIRST_IDF_WEIGHT = 1.0
 
 
 class DRMMNetwork(nn.Module):
-    """One feed-forward network for all query terms, and a gate that weighs them (Guo et al. 2016, section 3).
+    """One feed-forward network for all query terms, and a gate that weighs them (Guo et al. 2016).
 
     Args:
         bins: Bins of a histogram.
@@ -53,7 +53,7 @@ class DRMMNetwork(nn.Module):
         return self.output(torch.tanh(self.dense(self.transformed(counts)))).squeeze(-1)
 
     def transformed(self, counts: Tensor) -> Tensor:
-        """Counts as the network takes them, float32 of the same shape (section 3.1)."""
+        """Counts as the network takes them, float32 of the same shape."""
         counts = counts.to(self.dense.weight.dtype)
         if self.histogram == "log-count":
             return torch.log1p(counts) / math.log(10)

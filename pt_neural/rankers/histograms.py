@@ -84,7 +84,7 @@ class HistogramPairs:
     """Queries and documents of which the histograms of any pairs can be taken.
 
     A histogram counts the terms of a document by their similarity s to one term of the query. The last of the bins
-    counts the same term, by its id; of the others, which divide [-1, 1] evenly, s is in number
+    counts the same term, by its id; of the others, which divide [-1, 1] into equal parts, s is in number
     ``int((s + 1) / 2 * (bins - 1))``, and that of s = 1 in the last of these. A word without a vector has s = 0 with
     all words but itself.
 
