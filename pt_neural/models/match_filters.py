@@ -99,7 +99,8 @@ class MatchFilters(nn.Module):
         else:
             values = bias.repeat(groups * per_group * stride, 1)
         rows, contributions = _reached(matches, groups * per_group, stride, words)
-        values = values.index_add(0, rows, self._exact(weights[..., -1], words)[contributions])
+        exact = self._exact(weights[..., -1], words).to(values.dtype)  # of fewer bits in mixed precision
+        values = values.index_add(0, rows, exact[contributions])
         return values.view(groups, per_group, stride, words, self.num_filters)
 
     def _laid_out(self, tensors: Tensors, stride: int) -> Tensor:

@@ -130,7 +130,8 @@ class MatchTensorNetwork(nn.Module):
         states, whole = self.encoders("query", texts)
         if self.filters.channels:
             there = torch.arange(most, device=lengths.device) < lengths[:, None]
-            words = words.masked_scatter(there[..., None], self.query_words(states))
+            projected = self.query_words(states)  # of fewer bits in mixed precision
+            words = words.to(projected.dtype).masked_scatter(there[..., None], projected)
         return Queries(words, lengths, self.query_whole(whole) if self.compares_wholes else None)
 
     def read_documents(self, texts: EmbeddedTexts) -> tuple[Tensor, Tensor]:

@@ -10,6 +10,7 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
+from pt_neural._arguments import checked_choice
 from pt_neural._artifacts import ArtifactError
 from pt_neural.embeddings import EmbeddingSpaces, Space
 from pt_neural.rankers.columns import distinct_queries
@@ -36,7 +37,8 @@ class EmbeddedRanker(WithSpaces):
     Args:
         spaces: The word embeddings.
         space: Which of their two vectors a word has.
-        boundaries: Whether boundary tokens stand before each field and after the last.
+        boundaries: Whether boundary tokens stand before each field and after the last. A trained model then reads as
+            many fields as it was trained on.
         **options: What the other bases take.
     """
 
@@ -44,7 +46,7 @@ class EmbeddedRanker(WithSpaces):
     looks_at_matches = True
 
     def __init__(self: Ranker, spaces: EmbeddingSpaces, space: Space, *, boundaries: bool, **options: Any):
-        self.tells_fields_apart = boundaries
+        self.boundaries = boundaries
         super().__init__(spaces, space, **options)
         self.vectors_of_words: WordVectors | None = None
 
@@ -56,6 +58,27 @@ class EmbeddedRanker(WithSpaces):
     def boundaries(self) -> bool:
         """Whether boundary tokens stand before each field and after the last."""
         return self.tells_fields_apart
+
+    @boundaries.setter
+    def boundaries(self, boundaries: bool) -> None:
+        self.tells_fields_apart = checked_choice("boundaries", boundaries, (True, False))
+
+    def _fitted(self) -> nn.Module:
+        network = super()._fitted()
+        self._require_as_many_fields()
+        return network
+
+    def _check_options(self) -> None:
+        super()._check_options()
+        self._require_as_many_fields()
+
+    def _require_as_many_fields(self) -> None:
+        trained_on = len(self.vectors_of_words.others) - 2
+        if self.boundaries and len(self.fields) != trained_on:
+            raise ValueError(
+                f"{self!r} tells apart the {trained_on} fields that it was trained on, and cannot read "
+                f"{', '.join(self.fields)} instead: give as many, or fit it again"
+            )
 
     def _documents_read(
         self, sequences: PackedSequences, vocabulary: Vocabulary, vectors: WordVectors
@@ -130,9 +153,9 @@ class EmbeddedRanker(WithSpaces):
 
     def _load_preparation(self, directory: Path) -> tuple[WordVectors, nn.Module]:
         others = load_array(directory / OTHERS, dtype=np.float32, ndim=2, memory_map=False)
-        expected = (len(self.fields) + 2 if self.boundaries else 1, self.spaces.dim)
-        if others.shape != expected:
-            raise ArtifactError(f"{directory / OTHERS} is damaged: its shape is {others.shape}, not {expected}")
+        enough = len(others) > 2 if self.boundaries else len(others) == 1
+        if not enough or others.shape[1] != self.spaces.dim:
+            raise ArtifactError(f"{directory / OTHERS} is damaged: it does not fit the other files")
         return WordVectors(self.spaces, self.space, others), self._new_network()
 
 
