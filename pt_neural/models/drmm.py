@@ -90,7 +90,7 @@ class DRMM(WithSpaces, Interaction):
         "gamma": 20.0,
         "negatives": "retrieved",
         "batch_size": 64,
-        "learning_rate": 1e-2,
+        "learning_rate": 5e-3,
     }
 
     def __init__(
