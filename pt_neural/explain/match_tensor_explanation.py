@@ -101,7 +101,7 @@ class MatchTensorExplanation(TextExplanation):
         Raises:
             ValueError: If ``words`` or ``channels`` is below 1.
         """
-        strongest = self.channels().head(checked_number("channels", channels, int, least=1))
+        strongest = self.channels().query("contribution != 0").head(checked_number("channels", channels, int, least=1))
         heat, bars = draw_cells(
             self.query_words,
             self.document_words,
@@ -110,7 +110,7 @@ class MatchTensorExplanation(TextExplanation):
             strongest.set_index(strongest["channel"].map(_channel_name)),
             checked_number("words", words, int, least=1),
         )
-        title = f'"{shortened(self.query)}"\n{self.title}: {self._sum()}'
+        title = f'"{shortened(self.query)}"\n{self.title}\n{self._sum()}'
         heat.figure.suptitle(title, fontsize="medium", parse_math=False)
         return [heat, bars]
 

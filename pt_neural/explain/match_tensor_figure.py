@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 WORD_LENGTH = 16  # longer ones are cut
 SIDE = 0.25  # inches a cell
-BARS = 2.2  # inches for the channels
+FEWEST = 16, 4  # cells in a row and bars that there is room for at least
+FEW_ROWS, HEIGHT_OF_FEW = 3, 1.5  # few rows do not fill the height: their cells are so many times as high as wide
+BARS = 2.3  # inches for the channels
 AROUND = 2.6  # inches for words, colour bar and gaps
 CONTEXT = 2  # words shown on either side of a strong one
 LEFT_OUT = "…"
@@ -39,8 +41,8 @@ def draw_cells(
     import matplotlib.pyplot as plt
 
     columns = shown_columns(np.abs(cells).sum(axis=0), document["boundary"].to_numpy(bool), most)
-    room = SIDE * max(8, len(columns))
-    height = 2.2 + max(SIDE * len(query), 0.25 * len(channels))
+    room = SIDE * max(FEWEST[0], len(columns))
+    height = 2.4 + max(SIDE * len(query), 0.25 * len(channels))
     _, (heat, bars) = plt.subplots(
         1, 2, figsize=(AROUND + room + BARS, height), width_ratios=[room + 1, BARS], layout="constrained"
     )
@@ -52,9 +54,10 @@ def draw_cells(
         weakest_first[["contribution"]],
         {"contribution": colours},
         {},
-        label="contribution of the channel",
+        label="contribution",
         nothing="no channel to show",
     )
+    bars.set_ylim(len(channels) - max(FEWEST[1], len(channels)) - 0.5, len(channels) - 0.5)
     return heat, bars
 
 
@@ -96,7 +99,8 @@ def _draw_heat(
     colours = colours.with_extremes(bad="0.88")  # of gaps
     shown = np.where(columns < 0, np.nan, cells[:, columns])
     most = max(np.nanmax(np.abs(shown)), 1e-9)
-    image = ax.imshow(shown, cmap=colours, vmin=-most, vmax=most, aspect="auto")
+    image = ax.imshow(shown, cmap=colours, vmin=-most, vmax=most)
+    ax.set_aspect("auto" if len(query) > FEW_ROWS else HEIGHT_OF_FEW)
     ax.figure.colorbar(image, ax=ax, label="contribution to the score", aspect=12, pad=0.02)
     for row, column in zip(*np.nonzero(exact[:, columns] & (columns >= 0)), strict=True):
         outline = plt.Rectangle((column - 0.42, row - 0.42), 0.84, 0.84, fill=False, color=MATCH_COLOUR, linewidth=2)
