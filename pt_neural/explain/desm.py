@@ -4,7 +4,6 @@ import numpy as np
 
 from pt_neural.explain.words import WordExplanation, word_occurrences
 from pt_neural.models import DESM
-from pt_neural.rankers.two_tower import LEAST_COSINE
 
 
 def explain_desm(model: DESM, query: str, text: str, *, threshold: float | None = None) -> WordExplanation:
@@ -41,7 +40,7 @@ def explain_desm(model: DESM, query: str, text: str, *, threshold: float | None 
         title=repr(model),
         query=query,
         text=text,
-        score=float(words["contribution"].sum()) if known.any() else LEAST_COSINE,
+        score=float(words["contribution"].sum()) if known.any() else model.least_score,
         note=f"Orange: words of the query. Blue: words whose similarity to the query is {threshold:.3f} or more.",
         words=words,
         shades=_shades(similarity, threshold),

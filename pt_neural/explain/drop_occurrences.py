@@ -12,8 +12,8 @@ from pt_neural.explain.parts import PartsExplanation
 from pt_neural.explain.words import word_occurrences
 from pt_neural.models import Duet
 from pt_neural.models.duet_features import DuetParts
-from pt_neural.models.duet_kept import KeptDocumentsRanker
 from pt_neural.rankers.interaction import Interaction
+from pt_neural.rankers.kept_documents import KeptDocuments
 from pt_neural.text import tokenise
 
 LIMITS: dict[Side, str] = {"query": "query_terms", "document": "document_terms"}  # what models call them
@@ -92,7 +92,7 @@ def _reading_texts(model: Interaction) -> Interaction:
     """The model as it scores texts, wherever it reads documents from."""
     reader = copy(model)
     reader.documents, reader.verbose = None, False
-    if isinstance(reader, KeptDocumentsRanker):
+    if isinstance(reader, KeptDocuments):
         reader.representations = None
     return reader
 
@@ -100,7 +100,7 @@ def _reading_texts(model: Interaction) -> Interaction:
 def _scores(model: Interaction, pairs: list[tuple[str, str]]) -> pd.DataFrame:
     """Scores of the pairs as ``contribution``, and the outputs of the model's parts if it has several."""
     names = np.arange(len(pairs)).astype(str)
-    frame = pd.DataFrame(pairs, columns=["query", model.fields[0]]).assign(qid=names, docno=names)
+    frame = pd.DataFrame(pairs, columns=["query", model.fields[-1]]).assign(qid=names, docno=names)
     size = max(1, dropping.WORDS_A_BATCH // max(1, len(tokenise(pairs[0][1]))))
     batches = [frame[start : start + size] for start in range(0, len(frame), size)]
     if isinstance(model, Duet):

@@ -158,7 +158,7 @@ def pack_fields(texts: Iterable[str], fields: int) -> tuple[PackedSequences, lis
 
     Args:
         texts: What :func:`~pt_neural.text.join_fields` gives with ``mark_ends``.
-        fields: Number of fields; those that a text lacks are empty.
+        fields: Number of fields; a text with fewer has the last ones, as a plain text has only the last.
 
     Returns:
         The texts as term ids, with the ends of their fields, and the distinct terms.
@@ -170,9 +170,8 @@ def pack_fields(texts: Iterable[str], fields: int) -> tuple[PackedSequences, lis
         array([[1, 3],
                [0, 2]])
     """
-    padding = FIELD_END * (fields - 1)
-    parts = (f"{text}{padding}".split(FIELD_END, fields)[:fields] for text in texts)
-    sequences, terms = pack_texts(chain.from_iterable(parts))
+    parts = (text.split(FIELD_END, fields - 1) for text in texts)
+    sequences, terms = pack_texts(chain.from_iterable([*[""] * (fields - len(part)), *part] for part in parts))
     offsets = sequences.offsets[::fields]
     ends = sequences.offsets[1:].reshape(-1, fields) - offsets[:-1, None]
     return PackedSequences(sequences.terms, offsets, ends), terms

@@ -113,5 +113,5 @@ def test_boundaries_equal_a_loop(documents, max_terms):
 
 def test_fields_that_are_missing_or_too_many():
     sequences, terms = pack_fields(["river", f"a{FIELD_END}b{FIELD_END}c{FIELD_END}d"], 3)
-    assert sequences.field_ends.tolist() == [[1, 1, 1], [1, 2, 3]]
-    assert terms == ["river", "a", "b", "c"]
+    assert sequences.field_ends.tolist() == [[0, 0, 1], [1, 2, 4]]
+    assert terms == ["river", "a", "b", "c", "d"]
