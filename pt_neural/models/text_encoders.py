@@ -5,9 +5,9 @@ from typing import Literal, NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn.utils.rnn import PackedSequence
 
 from pt_neural.models.byte_dropout import ByteDropout
+from pt_neural.models.text_lstm import TextLSTM
 from pt_neural.models.window_pooling import max_over_windows
 from pt_neural.rankers.embedded import EmbeddedTexts
 
@@ -30,7 +30,7 @@ class Encoded(NamedTuple):
 class RecurrentEncoder(nn.Module):
     """A bi-directional LSTM; the last state of each direction stands for the text (sections 3.1 and 5.3).
 
-    Texts have no padding: what a text becomes does not depend on the others of the batch.
+    What a text becomes does not depend on the others of the batch.
 
     Args:
         inputs: Length of the words' vectors.
@@ -40,7 +40,7 @@ class RecurrentEncoder(nn.Module):
 
     def __init__(self, inputs: int, units: int, dropout: float):
         super().__init__()
-        self.lstm = nn.LSTM(inputs, units, bidirectional=True)
+        self.lstm = TextLSTM(inputs, units)
         self.dropout = ByteDropout(dropout)
 
     def forward(self, words: Tensor, offsets: Tensor) -> Encoded:
@@ -50,22 +50,8 @@ class RecurrentEncoder(nn.Module):
             words: Vectors of the words, text after text, float32 of shape (words, inputs).
             offsets: Where each text starts, int64 of shape (texts + 1,).
         """
-        width = 2 * self.lstm.hidden_size
-        if not len(words):
-            return Encoded(words.new_zeros(0, width), words.new_zeros(len(offsets) - 1, width))
-        lengths = offsets.diff()
-        order = torch.argsort(lengths, descending=True, stable=True)
-        order = order[: int((lengths > 0).sum())]
-        steps = torch.arange(int(lengths.max()), device=words.device)[:, None]
-        there = steps < lengths[order]
-        places = (offsets[order] + steps)[there]  # step after step, as LSTMs are computed
-        packed = PackedSequence(self.dropout(F.embedding(places, words)), there.sum(dim=1).cpu())
-        output, (last, _) = self.lstm(packed)
-        back = torch.empty_like(places)
-        back[places] = torch.arange(len(places), device=words.device)
-        whole = words.new_zeros(len(lengths), width, dtype=last.dtype)
-        whole = whole.index_copy(0, order, torch.cat([last[0], last[1]], dim=1))
-        return Encoded(F.embedding(back, self.dropout(output.data)), self.dropout(whole))
+        states, whole = self.lstm(self.dropout(words), offsets)
+        return Encoded(self.dropout(states), self.dropout(whole))
 
 
 class ConvolutionalEncoder(nn.Module):
