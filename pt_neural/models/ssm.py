@@ -182,7 +182,8 @@ class SSM(EmbeddedRanker, TrainedTwoTower):
             return super().score(frame)
         if "query" not in frame or (self.documents is None and not any(field in frame for field in self.fields)):
             self._refuse("scoring by vectors")
-        return with_scores(frame, self._scorer(self.vectors_of_words, frame)(self._fitted()))
+        network = self._fitted()
+        return with_scores(frame, self._scorer(self.vectors_of_words, frame)(network))
 
     def _encode(self, network: SSMNetwork, side: str, corpus: EmbeddedCorpus) -> np.ndarray:
         """Embeddings of texts, float32 of shape (len(corpus), hidden)."""

@@ -59,7 +59,10 @@ def states_of(model: pn.SSM, side: str, words: list[str]) -> torch.Tensor:
     encoders = model.network.encoders
     projection = encoders.projection
     inputs = torch.tensor(np.array(vectors)) @ projection.weight.T + projection.bias
-    return getattr(encoders, side).lstm(inputs)[0]
+    trained = getattr(encoders, side).lstm
+    plain = torch.nn.LSTM(inputs.shape[1], trained.hidden_size, bidirectional=True)
+    plain.load_state_dict(trained.state_dict())
+    return plain(inputs)[0]
 
 
 @torch.no_grad()
