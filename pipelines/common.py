@@ -225,6 +225,8 @@ def _digest(model: Any, examples: Iterable[pd.DataFrame]) -> str:
     """Changes with all that a trained model depends on."""
     training = {name: value for name, value in model.training.to_json().items() if name != "verbose"}
     settings = [model.settings(), list(model.fields), training]
+    if hasattr(model, "spaces"):
+        settings.append([model.spaces.settings, len(model.spaces), model.spaces.dim])
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
     for frame in examples:
         columns = frame[[column for column in ("qid", "query", "docno", "label") if column in frame]]

@@ -87,9 +87,7 @@ class Rankers(TrainedRankers):
         return self.workspace.spaces("documents", self.workspace.documents, **options)
 
     def _drmm(self) -> Learned:
-        """DRMM with the loss of its paper, as section 4.3 has it, and the margin of its authors' code."""
-        training = {**self._training, "loss": "margin", "margin": 0.1}
-        return Learned(NAMES["drmm"], pn.DRMM, training, {"spaces": self._spaces()})
+        return Learned(NAMES["drmm"], pn.DRMM, self._training, {"spaces": self._spaces()})
 
     @property
     def _training(self) -> dict[str, Any]:

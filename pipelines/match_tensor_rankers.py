@@ -35,9 +35,11 @@ class Rankers(duet_rankers.Rankers):
             name = f"{name}, {queries} queries"
         options: dict[str, Any] = {"spaces": self._spaces(), "document_terms": self.arguments.document_terms}
         options |= model.options
+        training = {**self._training, "batch_size": None}  # DRMM's own
         if key in OURS:
             options["encoder"] = encoder
-        return Learned(name, model.model, self._training, options)
+            training |= {"batch_size": self.arguments.batch_size, "learning_rate": self.arguments.learning_rate}
+        return Learned(name, model.model, training, options)
 
     def sizes(self) -> Sequence[int]:
         """Numbers of training queries, each twice the one before, up to all there are."""

@@ -42,7 +42,7 @@ class Training:
             and each other one (SSI paper, equation 8), ``"pointwise"`` cross-entropy of each document by itself, as
             Match-Tensor has it; None for the loss that the model's paper has.
         gamma: Smoothing factor of the softmax; None for the model's own.
-        margin: Margin of the margin loss.
+        margin: Margin of the margin loss; None for the model's own, or 1.
         negatives: Where a group's negatives come from: ``"judged"``, candidates that were judged less relevant;
             ``"retrieved"``, candidates that were not judged relevant; ``"random"``, the whole collection (the model's
             forward index if it has one, else all candidates of all queries); ``"in-batch"``, the relevant documents of
@@ -85,7 +85,7 @@ class Training:
     weight_decay: float = 0.0
     loss: Loss | None = None
     gamma: float | None = None
-    margin: float = 1.0
+    margin: float | None = None
     negatives: Negatives | None = None
     num_negatives: int | None = None
     grades: Mapping[int, Sequence[int]] | None = None
@@ -133,8 +133,7 @@ class Training:
         self._set("seed", checked_number("seed", self.seed, int, least=0))
         if self.seed >= 2**32:
             raise ValueError(f"seed must be below 2**32, not {self.seed!r}")
-        self._set("margin", checked_number("margin", self.margin, float, above=0))
-        for name in ("learning_rate", "gamma", "gradient_clip"):
+        for name in ("learning_rate", "gamma", "margin", "gradient_clip"):
             self._set(name, checked_number(name, getattr(self, name), float, above=0, optional=True))
         self._set("weight_decay", checked_number("weight_decay", self.weight_decay, float, least=0))
 
@@ -143,6 +142,7 @@ class Training:
 
     def completed(self, defaults: Mapping[str, Any]) -> "Training":
         """The settings with a model's own values for those that are None."""
+        defaults = {"margin": 1.0, **defaults}
         lacking = {name: value for name, value in defaults.items() if getattr(self, name) is None}
         return replace(self, **lacking)
 

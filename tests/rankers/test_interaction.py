@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pt_neural as pn
-from pt_neural.rankers import interaction
 from pt_neural.rankers.interaction import Interaction
 from pt_neural.text import tokenise
 

@@ -98,7 +98,7 @@ def test_masked_documents_have_no_part_in_loss_or_gradient(name):
 
 @pytest.mark.parametrize("name", ["softmax", "margin"])
 def test_a_group_without_negatives_teaches_nothing(name):
-    loss = make_loss(pn.Training(loss=name, gamma=3.0), highest=1.0)
+    loss = make_loss(pn.Training(loss=name, gamma=3.0, margin=1.0), highest=1.0)
     scores = torch.tensor([[0.5, 0.1]], requires_grad=True)
     value = loss(scores, torch.zeros(1, 2), torch.tensor([[True, False]]))
     value.backward()
@@ -108,7 +108,7 @@ def test_a_group_without_negatives_teaches_nothing(name):
 
 @pytest.mark.parametrize("name", ["softmax", "margin", "pointwise"])
 def test_scores_out_of_all_bounds_give_no_nan(name):
-    loss = make_loss(pn.Training(loss=name, gamma=10.0), highest=1.0)
+    loss = make_loss(pn.Training(loss=name, gamma=10.0, margin=1.0), highest=1.0)
     scores = torch.tensor([[-1e4, 1e4], [1e4, -1e4]], requires_grad=True)
     value = loss(scores, torch.zeros(2, 2), torch.ones(2, 2, dtype=torch.bool))
     value.backward()

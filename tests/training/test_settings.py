@@ -126,8 +126,9 @@ def test_a_model_completes_what_is_none():
     assert completed.batch_size == 8
     assert (given.gamma, given.negatives, given.batch_size, given.learning_rate) == (None, None, None, None)
     assert pn.Training(batch_size=5, learning_rate=0.5).completed({"batch_size": 8, "learning_rate": 1.0}) == (
-        pn.Training(batch_size=5, learning_rate=0.5)
+        pn.Training(batch_size=5, learning_rate=0.5, margin=1.0)
     )
+    assert given.completed({"margin": 0.1}).margin == 0.1
 
 
 def test_what_a_model_brings_is_checked_as_well():
