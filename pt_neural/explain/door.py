@@ -14,7 +14,7 @@ from pt_neural.explain.explanation import Explanation
 from pt_neural.explain.match_tensor import explain_match_tensor
 from pt_neural.explain.matches import explain_matches
 from pt_neural.models import CLSM, DESM
-from pt_neural.models.match_tensor import MatchTensorRanker
+from pt_neural.models.match_tensor_ranker import MatchTensorRanker
 from pt_neural.rankers import TwoTower
 from pt_neural.rankers.interaction import Interaction
 from pt_neural.text.fields import FIELD_END

@@ -5,7 +5,7 @@ import pandas as pd
 
 from pt_neural.explain.match_tensor_cells import contributions
 from pt_neural.explain.match_tensor_explanation import MatchTensorExplanation
-from pt_neural.models.match_tensor import MatchTensorRanker
+from pt_neural.models.match_tensor_ranker import MatchTensorRanker
 from pt_neural.rankers.pairs import moved
 from pt_neural.text import Vocabulary, token_spans
 from pt_neural.text.fields import FIELD_END

@@ -1,89 +1,14 @@
 """Match-Tensor and its hybrids with SSM (Jaech, Kamisetty, Ringger and Clarke, 2017)."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, fields
-from typing import Any, ClassVar
-
-import numpy as np
-import pandas as pd
-import torch
+from collections.abc import Sequence
 
 from pt_neural.embeddings import EmbeddingSpaces, Space
-from pt_neural.models.match_tensor_network import Channels, MatchTensorNetwork, Pooling, Shape
+from pt_neural.models.match_tensor_network import Channels, Pooling, Shape
+from pt_neural.models.match_tensor_ranker import MatchTensorRanker
 from pt_neural.models.text_encoders import Encoder
-from pt_neural.rankers.embedded_ranker import EmbeddedRanker
-from pt_neural.rankers.kept_documents import KeptDocuments
-from pt_neural.rankers.pair_scores import Documents
 from pt_neural.rankers.representations import DocumentRepresentations
 from pt_neural.text import ForwardIndex
 from pt_neural.training import Training
-
-
-class MatchTensorRanker(EmbeddedRanker, KeptDocuments):
-    """Base of Match-Tensor and of its hybrids with SSM.
-
-    Args:
-        spaces: The word embeddings.
-        space: Which of their two vectors a word has.
-        shape: Sizes of the network.
-        **options: What the bases take.
-    """
-
-    compares_wholes: ClassVar[bool]
-    own_training: ClassVar[dict[str, Any]] = {
-        "loss": "pointwise",
-        "gamma": 1.0,
-        "negatives": "retrieved",
-        "batch_size": 40,
-        "learning_rate": 1e-3,
-    }
-
-    def __init__(self, spaces: EmbeddingSpaces, space: Space, shape: Shape, **options: Any):
-        super().__init__(spaces, space, **options)
-        for name, size in asdict(shape).items():  # each is an argument, which PyTerrier inspects and GridSearch sets
-            setattr(self, name, size)
-
-    @property
-    def shape(self) -> Shape:
-        """Sizes of the network."""
-        return Shape(**{size.name: getattr(self, size.name) for size in fields(Shape)})
-
-    def settings(self) -> dict[str, Any]:
-        """What makes the model what it is, beside the embeddings."""
-        return {"space": self.space, "boundaries": self.boundaries, **asdict(self.shape)}
-
-    def score(self, frame: pd.DataFrame) -> np.ndarray:
-        """Scores of the rows of a result frame, float32 of shape (rows,)."""
-        network = self._fitted()
-        return self._scorer(self.vectors_of_words, frame)(network)
-
-    def kept_columns(self) -> int:
-        """Channels of the match tensor beside that of exact matches."""
-        return self._fitted().columns
-
-    def kept_lengths(self, documents: ForwardIndex) -> np.ndarray:
-        """Rows of each document: its words and boundaries, and where query and document are compared as wholes, more.
-
-        A document without words has rows as well.
-        """
-        boundaries = len(self.fields) + 1 if self.boundaries else 0
-        return self._fitted().num_rows(np.minimum(documents.all().lengths + boundaries, self.document_terms))
-
-    def encode_kept(self, documents: ForwardIndex, *, verbose: bool) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Read all documents of a forward index, those of similar length together."""
-        texts = self._documents_read(documents.all(), documents.vocabulary, self.vectors_of_words)
-        for numbers, rows, _ in self._read(self._fitted(), texts, np.arange(len(documents)), verbose=verbose):
-            yield numbers, rows.cpu().numpy()
-
-    def _kept_rows(self, frame: pd.DataFrame) -> Documents | None:
-        read = self.kept_reader(frame)
-        return None if read is None else lambda numbers: tuple(map(torch.from_numpy, read(numbers)))
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(encoder={self.encoder!r}, channels={self.channels!r})"
-
-    def _new_network(self) -> MatchTensorNetwork:
-        return MatchTensorNetwork(self.spaces.dim, self.shape, compares_wholes=self.compares_wholes)
 
 
 class MatchTensor(MatchTensorRanker):
@@ -105,7 +30,11 @@ class MatchTensor(MatchTensorRanker):
     Training is pointwise as in the paper: cross-entropy of each document's sigmoid against its grade, divided by the
     highest, so that three grades have the targets 0, 1/2 and 1, with Adam, and 200 documents a step (40 groups of
     five). Negatives are retrieved documents that were not judged relevant, for collections with few judgements;
-    ``pn.Training(negatives="judged")`` is the paper's.
+    ``pn.Training(negatives="judged")`` is the paper's. Few training queries make few steps of that size:
+    ``pn.Training(batch_size=10, learning_rate=0.003)`` then learns sooner.
+
+    The document's side does not depend on the query, and :meth:`index` keeps it: a row of ``tensor_size`` numbers for
+    each word, 16 KB as float16 for 200 words.
 
     Args:
         spaces: The word embeddings; 256 dimensions in the paper.
@@ -211,7 +140,8 @@ class MatchTensorSSM(MatchTensorRanker):
     the query's and the document's embedding, component by component, as SSM compares them; one linear layer makes the
     score. With ``channels="exact"`` the tensor has the channel of exact matches alone: local and distributed matching
     as in the Duet (section 5.4). Sizes are those of Table 2, which counts 160K weights. For all else see
-    :class:`MatchTensor` and :class:`~pt_neural.SSM`.
+    :class:`MatchTensor` and :class:`~pt_neural.SSM`. :meth:`index` keeps a row of numbers for each word of a document
+    and two for the whole.
 
     Args:
         spaces: The word embeddings; 256 dimensions in the paper.

@@ -1,7 +1,7 @@
 """SSM, the semantic similarity model of the Match-Tensor paper (Jaech, Kamisetty, Ringger and Clarke, 2017)."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import pandas as pd
@@ -46,8 +46,8 @@ class SSM(EmbeddedRanker, TrainedTwoTower):
 
     Sizes are those of Table 2, which counts 216K weights; dropout, which the paper does not give, was chosen here.
     Training is pointwise as in the paper: cross-entropy of each document's sigmoid against its grade, divided by the
-    highest, with Adam, and 200 documents a step (40 groups of five). Any other loss of :class:`~pt_neural.Training`
-    works as well.
+    highest, with Adam, and 200 documents a step (40 groups of five). Few training queries make few steps of
+    that size: ``pn.Training(batch_size=10, learning_rate=0.003)`` then learns sooner.
 
     Args:
         spaces: The word embeddings; 256 dimensions in the paper.
@@ -87,13 +87,6 @@ class SSM(EmbeddedRanker, TrainedTwoTower):
     artifact_format = "ssm"
     least_score = -20.0
     looks_at_matches = False
-    own_training: ClassVar[dict[str, Any]] = {
-        "loss": "pointwise",
-        "gamma": 1.0,
-        "negatives": "retrieved",
-        "batch_size": 40,
-        "learning_rate": 1e-3,
-    }
 
     def __init__(
         self,

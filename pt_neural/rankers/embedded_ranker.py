@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -42,6 +42,13 @@ class EmbeddedRanker(WithSpaces):
         **options: What the other bases take.
     """
 
+    own_training: ClassVar[dict[str, Any]] = {
+        "loss": "pointwise",
+        "gamma": 1.0,
+        "negatives": "retrieved",
+        "batch_size": 40,
+        "learning_rate": 1e-3,
+    }
     terms_per_block = 16_384  # what reading them takes then stays in the processor's cache
     looks_at_matches = True
 

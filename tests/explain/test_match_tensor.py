@@ -12,7 +12,7 @@ import torch
 import pt_neural as pn
 from pt_neural.explain.match_tensor_cells import contributions, pair_score, read_pair
 from pt_neural.explain.match_tensor_figure import shown_columns
-from pt_neural.models.match_tensor import MatchTensorRanker
+from pt_neural.models.match_tensor_ranker import MatchTensorRanker
 from pt_neural.rankers.embedded import WordVectors
 from pt_neural.text import Vocabulary
 
