@@ -97,16 +97,12 @@ def pair_score(network: MatchTensorNetwork, pair: Pair) -> Tensor:
         network: The network.
         pair: What is compared.
     """
-    shape = network.shape
-    places = shape.query_terms if shape.pooling == "per-word" else 1
-    pooled = pair.tensor.new_zeros(places, shape.second_filters)
+    per_word = network.shape.pooling == "per-word"
+    pooled = pair.tensor.new_zeros(len(pair.tensor) if per_word else 1, network.shape.second_filters)
     if pair.tensor.shape[0] and pair.tensor.shape[1]:
-        largest = _filtered(network.filters, pair.tensor).amax(dim=1)
-        largest = largest if shape.pooling == "per-word" else largest.amax(dim=0, keepdim=True)
-        pooled = F.pad(largest, (0, 0, 0, places - len(largest)))
-    if not network.compares_wholes:
-        return network.output(torch.relu(network.hidden(pooled.flatten())))[0]
-    return network.output(torch.cat([pooled.flatten(), pair.wholes]))[0]
+        pooled = _filtered(network.filters, pair.tensor).amax(dim=1)
+        pooled = pooled if per_word else pooled.amax(dim=0, keepdim=True)
+    return network.score(pooled, pair.wholes)
 
 
 def _filtered(filters: MatchFilters, tensor: Tensor) -> Tensor:

@@ -175,15 +175,28 @@ class MatchTensorNetwork(nn.Module):
         pooled = self.filters(
             Tensors(queries.words, queries.lengths, rows, starts, lengths), matches, self.shape.pooling
         )
+        compared = None
+        if self.compares_wholes:
+            places = (starts + lengths)[..., None] + torch.arange(self.rows_of_whole, device=rows.device)
+            whole = rows[places].flatten(2)[..., : self.shape.hidden]
+            compared = queries.whole[:, None] * whole
+        return self.score(pooled, compared)
+
+    def score(self, pooled: Tensor, compared: Tensor | None) -> Tensor:
+        """Scores before the sigmoid from what the filters have found.
+
+        Args:
+            pooled: Of shape (..., query words or 1, second filters).
+            compared: Products of query and document as wholes, of shape (..., hidden); None if they are not compared.
+
+        Returns:
+            float32 of shape (...).
+        """
         if self.shape.pooling == "per-word":
-            pooled = F.pad(pooled, (0, 0, 0, self.shape.query_terms - pooled.shape[2]))
-        pooled = pooled.flatten(2)
-        if not self.compares_wholes:
-            return self.output(torch.relu(self.hidden(pooled))).squeeze(2)
-        places = (starts + lengths)[..., None] + torch.arange(self.rows_of_whole, device=rows.device)
-        whole = rows[places].flatten(2)[..., : self.shape.hidden]
-        compared = queries.whole[:, None] * whole
-        return self.output(torch.cat([pooled, compared], dim=2)).squeeze(2)
+            pooled = F.pad(pooled, (0, 0, 0, self.shape.query_terms - pooled.shape[-2]))
+        units = pooled.flatten(-2)
+        hidden = torch.relu(self.hidden(units)) if compared is None else torch.cat([units, compared], dim=-1)
+        return self.output(hidden).squeeze(-1)
 
     def forward(self, inputs: EmbeddedGroups) -> Tensor:
         """Scores before the sigmoid, float32 of shape (groups, documents a group)."""
