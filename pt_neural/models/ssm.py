@@ -18,7 +18,6 @@ from pt_neural.rankers.embedded_ranker import EmbeddedRanker
 from pt_neural.rankers.pairs import moved
 from pt_neural.rankers.trained import Scorer
 from pt_neural.rankers.trained_two_tower import TrainedTwoTower
-from pt_neural.rankers.two_tower import row_scores
 from pt_neural.text import ForwardIndex, PackedSequences, Vocabulary
 from pt_neural.training import Training
 from pt_neural.training.examples import Examples
@@ -161,13 +160,7 @@ class SSM(EmbeddedRanker, TrainedTwoTower):
         queries, _ = self._queries_read(query_texts, preparation)
         document_rows, sequences, vocabulary = self._frame_documents(frame)
         documents = self._documents_read(sequences, vocabulary, preparation)
-
-        def scores(network: SSMNetwork) -> np.ndarray:
-            query_vectors = self._encode(network, "query", queries)
-            document_vectors = self._encode(network, "document", documents)
-            return row_scores(query_vectors, query_rows, document_vectors, document_rows, least=self.least_score)
-
-        return scores
+        return self._tower_scorer(queries, query_rows, documents, document_rows)
 
     def score(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Score the rows of a result frame; see the class for the columns that it needs."""

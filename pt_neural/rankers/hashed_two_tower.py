@@ -18,7 +18,6 @@ from pt_neural.rankers.hashed import PADDING, HashedCorpus, HashedTexts, StoredB
 from pt_neural.rankers.towers import TowerCollate, Towers
 from pt_neural.rankers.trained import Scorer
 from pt_neural.rankers.trained_two_tower import TrainedTwoTower
-from pt_neural.rankers.two_tower import row_scores
 from pt_neural.text import (
     PackedSequences,
     Vocabulary,
@@ -108,13 +107,7 @@ class HashedTwoTower(TrainedTwoTower):
         queries = self._texts(query_texts, preparation)
         document_rows, sequences, vocabulary = self._frame_documents(frame)
         documents = self._sequences(sequences, vocabulary, preparation)
-
-        def scores(network: Towers) -> np.ndarray:
-            query_vectors = self._encode(network, "query", queries)
-            document_vectors = self._encode(network, "document", documents)
-            return row_scores(query_vectors, query_rows, document_vectors, document_rows, least=self.least_score)
-
-        return scores
+        return self._tower_scorer(queries, query_rows, documents, document_rows)
 
     def _install(self, preparation: WordHashing, network: Towers) -> None:
         super()._install(preparation, network)
