@@ -19,7 +19,18 @@ import pt_neural as pn
 
 SPLITS = ("train", "dev", "test")
 FIELDS = ("title", "text")
-PACKAGES = ("pt-neural", "pyterrier", "pyterrier-dr", "pyserini", "gensim", "torch", "lightning", "numpy")
+PACKAGES = (
+    "pt-neural",
+    "pyterrier",
+    "pyterrier-dr",
+    "pyserini",
+    "gensim",
+    "torch",
+    "lightning",
+    "lightgbm",
+    "scikit-learn",
+    "numpy",
+)
 
 
 @dataclass(frozen=True)

@@ -58,10 +58,11 @@ def training_collection(arguments: argparse.Namespace, learned: Sequence[str], o
     collection = load(arguments.dataset)
     wanting = [row for row in arguments.models if row in learned]
     if collection.train is None and wanting:
+        untrained = f"; or choose rows that need no training: --models {' '.join(others)}" if others else ""
         raise SystemExit(
             f"{collection.name} has no training queries, which {', '.join(wanting)} learn from. Choose a dataset with "
-            "a split named train, such as neural:pydocs, or a folder with qrels/train.tsv as neural:folder:PATH; or "
-            f"choose rows that need no training: --models {' '.join(others)}"
+            "a split named train, such as neural:pydocs, or a folder with qrels/train.tsv as "
+            f"neural:folder:PATH{untrained}"
         )
     return collection.sample(arguments.queries, arguments.seed) if arguments.queries else collection
 

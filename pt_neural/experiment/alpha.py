@@ -141,7 +141,7 @@ def tune_alpha(
     if folds is None:
         curve = AlphaCurve(per_query, str(measure))
     else:
-        assignment = _assign_folds(folds, evaluate.qids, seed)
+        assignment = assign_folds(folds, evaluate.qids, seed)
         fold_alphas = {
             fold: best_alpha(per_query.loc[:, assignment != fold]) for fold in sorted(set(assignment.tolist()))
         }
@@ -166,7 +166,7 @@ def _split(pipeline: pt.Transformer) -> tuple[pt.Transformer | None, Mixture]:
     return (pt.Compose(*before) if before else None), stages[-1]
 
 
-def _assign_folds(folds: int | pd.DataFrame, qids: list[str], seed: int) -> np.ndarray:
+def assign_folds(folds: int | pd.DataFrame, qids: list[str], seed: int) -> np.ndarray:
     """The fold of each query."""
     if isinstance(folds, pd.DataFrame):
         if not {"qid", "fold"} <= set(folds):

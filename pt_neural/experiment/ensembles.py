@@ -9,8 +9,8 @@ import pandas as pd
 import pyterrier as pt
 
 from pt_neural._frames import with_scores
-from pt_neural.experiment.alpha import _assign_folds
-from pt_neural.rankers.mixture import Normalise, _normalise
+from pt_neural.experiment.alpha import assign_folds
+from pt_neural.rankers.mixture import Normalise, normalised
 
 
 class CrossValidated(pt.Transformer):
@@ -95,7 +95,7 @@ def cross_validate(
     qids = run["qid"].drop_duplicates().tolist()
     if isinstance(folds, int) and len(qids) < folds:
         raise ValueError(f"{folds} folds need as many queries with candidates, and there are {len(qids)}")
-    assignment = pd.Series(_assign_folds(folds, qids, seed), index=qids)
+    assignment = pd.Series(assign_folds(folds, qids, seed), index=qids)
     labels = qrels.drop_duplicates(["qid", "docno"])[["qid", "docno", "label"]]
     labels = labels.assign(label=labels["label"].clip(lower=0))
     examples = _examples(run, normalise)
@@ -114,7 +114,7 @@ def _examples(run: pd.DataFrame, normalise: Normalise) -> pd.DataFrame:
     columns = [column for column in ("qid", "query", "docno", "score", "rank", "features") if column in run]
     queries = pd.factorize(run["qid"])[0]
     features = np.stack(run["features"].tolist()).astype(np.float64)
-    features = np.column_stack([_normalise(feature, queries, normalise) for feature in features.T])
+    features = np.column_stack([normalised(feature, queries, normalise) for feature in features.T])
     return run[columns].reset_index(drop=True).assign(features=list(features))
 
 

@@ -138,8 +138,8 @@ class Mixture(pt.Transformer):
         queries = pd.factorize(rows["qid"])[0]
         return Sides(
             rows,
-            _complete(_normalise(a, queries, self.normalise), queries, self.missing),
-            _complete(_normalise(b, queries, self.normalise), queries, self.missing),
+            _complete(normalised(a, queries, self.normalise), queries, self.missing),
+            _complete(normalised(b, queries, self.normalise), queries, self.missing),
         )
 
     def __repr__(self) -> str:
@@ -202,7 +202,7 @@ def _unscored(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.drop(columns=["score", "rank"], errors="ignore")
 
 
-def _normalise(scores: np.ndarray, queries: np.ndarray, how: Normalise) -> np.ndarray:
+def normalised(scores: np.ndarray, queries: np.ndarray, how: Normalise) -> np.ndarray:
     """Scale the scores of each query; NaN stays NaN."""
     if how is None or not len(scores):
         return scores
