@@ -100,17 +100,18 @@ class MatchFilters(nn.Module):
             values = bias.repeat(groups * per_group * stride, 1)
         rows, contributions = _reached(matches, groups * per_group, stride, words)
         exact = self._exact(weights[..., -1], words).to(values.dtype)  # of fewer bits in mixed precision
-        values = values.index_add(0, rows, exact[contributions])
+        values = values.index_add_(0, rows, exact[contributions])
         return values.view(groups, per_group, stride, words, self.num_filters)
 
     def _laid_out(self, tensors: Tensors, stride: int) -> Tensor:
         """The documents of each group, one after the other, with zeros between them: (groups, rows, channels)."""
-        groups, per_group = tensors.starts.shape
+        groups = len(tensors.starts)
         steps = torch.arange(stride, device=tensors.rows.device) - BEFORE
         there = (steps >= 0) & (steps < tensors.lengths[..., None])
-        zero = len(tensors.rows)
-        places = torch.where(there, tensors.starts[..., None] + steps, zero).view(groups, per_group * stride)
-        return F.embedding(F.pad(places, (0, SHIFTS - 1), value=zero), F.pad(tensors.rows, (0, 0, 0, 1)))
+        places = (tensors.starts[..., None] + steps).where(there, 0)
+        places, there = (F.pad(part.view(groups, -1), (0, SHIFTS - 1)) for part in (places, there))
+        rows = tensors.rows if len(tensors.rows) else tensors.rows.new_zeros(1, self.channels)
+        return F.embedding(places, rows).masked_fill_(~there[..., None], 0)
 
     def _folded(self, queries: Tensor, weights: Tensor) -> Tensor:
         """Filters over a document's words that a query makes: (groups, shifts, channels, words * filters)."""
