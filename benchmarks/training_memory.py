@@ -7,6 +7,10 @@ weights are counted with their gradients and the two moments that Adam keeps.
     python benchmarks/training_memory.py
     python benchmarks/training_memory.py --model Duet --pairs 1000 --query-terms 10 --document-terms 1000 \
         --batch-size 64 --groups 256
+    python benchmarks/training_memory.py --model MatchTensor --pairs 10000 --query-terms 8 --document-terms 200 \
+        --words 20000 --batch-size 40 --groups 400
+
+Match-Tensor and SSM have word vectors of 256 dimensions, which are counted as text.
 """
 
 import argparse
@@ -14,7 +18,7 @@ import resource
 import sys
 
 import numpy as np
-from parts.synthetic import synthetic_texts
+from parts.synthetic import synthetic_spaces, synthetic_texts
 
 import pt_neural as pn
 import pt_neural.training.loop  # counts Lightning among the libraries
@@ -23,7 +27,7 @@ import pt_neural.training.loop  # counts Lightning among the libraries
 def main() -> None:
     """Train for an epoch, and print memory before, at the peak, and the difference to the texts."""
     arguments = argparse.ArgumentParser(description=main.__doc__)
-    arguments.add_argument("--model", choices=["DSSM", "CLSM", "Duet"], default="CLSM")
+    arguments.add_argument("--model", choices=["DSSM", "CLSM", "Duet", "MatchTensor", "SSM"], default="CLSM")
     arguments.add_argument("--pairs", type=int, default=1_000_000)
     arguments.add_argument("--words", type=int, default=100_000, help="distinct words")
     arguments.add_argument("--query-terms", type=int, default=3)
@@ -34,9 +38,13 @@ def main() -> None:
     libraries = peak_memory()
     generator = np.random.default_rng(13)
     sizes = {"terms": arguments.document_terms, "shared": arguments.query_terms}
-    frame = synthetic_texts(arguments.words, arguments.pairs, generator, **sizes).frame()
+    texts = synthetic_texts(arguments.words, arguments.pairs, generator, **sizes)
+    frame = texts.frame()
     qrels = frame[["qid", "docno"]].assign(label=1)
     text = sum(int(part.memory_usage(deep=True).sum()) for part in (frame, qrels))
+    embedded = arguments.model in ("MatchTensor", "SSM")
+    spaces = [synthetic_spaces(texts, 256, 13)] if embedded else []
+    text += sum(one.in_vectors.nbytes for one in spaces)
     print(f"Python and libraries {libraries / 1e9:.2f} GB", flush=True)
     print(f"{arguments.pairs:,} pairs: {text / 1e9:.2f} GB of text; process {peak_memory() / 1e9:.2f} GB", flush=True)
     training = pn.Training(
@@ -47,7 +55,7 @@ def main() -> None:
         max_groups=arguments.groups,
         verbose=False,
     )
-    model = getattr(pn, arguments.model)(training=training).fit(frame, qrels)
+    model = getattr(pn, arguments.model)(*spaces, training=training).fit(frame, qrels)
     peak = peak_memory()
     seconds = model.history["seconds"].sum()
     weights = sum(weight.numel() * weight.element_size() for weight in model.network.parameters())
