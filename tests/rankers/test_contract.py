@@ -421,12 +421,12 @@ def test_indexing_shows_progress(tower, tmp_path, capfd):
 
 def test_unknown_terms_of_a_sequence_are_no_terms_of_the_vocabulary(tower):
     vocabulary = Vocabulary(["city", "river"])
-    sequences = PackedSequences(np.array([0, 0, -1, -1]), np.array([0, 1, 3, 4]), np.array([[1, 1], [2, 2], [1, 1]]))
+    sequences = PackedSequences(np.array([0, 0, -1, -1]), np.array([0, 1, 3, 4]), np.array([[0, 1], [0, 2], [0, 1]]))
     known, unknown, nothing = tower.encode_sequences(sequences, vocabulary)
     np.testing.assert_allclose(known, tower.encode_documents(["city"])[0], atol=1e-6)
     np.testing.assert_allclose(unknown, tower.encode_documents(["city ☂ 鬱"])[0], atol=1e-6)
     assert not nothing.any()
-    turned, other = PackedSequences(np.array([1]), np.array([0, 1]), np.array([[1, 1]])), Vocabulary(["river", "city"])
+    turned, other = PackedSequences(np.array([1]), np.array([0, 1]), np.array([[0, 1]])), Vocabulary(["river", "city"])
     np.testing.assert_allclose(tower.encode_sequences(turned, other)[0], known, atol=1e-6)
 
 
