@@ -13,7 +13,7 @@ from pt_neural.explain.drop_terms import explain_terms
 from pt_neural.explain.explanation import Explanation
 from pt_neural.explain.match_tensor import explain_match_tensor
 from pt_neural.explain.matches import explain_matches
-from pt_neural.models import CLSM, DESM
+from pt_neural.models import CLSM, DESM, SSM
 from pt_neural.models.match_tensor_ranker import MatchTensorRanker
 from pt_neural.rankers import TwoTower
 from pt_neural.rankers.interaction import Interaction
@@ -108,6 +108,8 @@ def _document_text(model: pt.Transformer, value: object, method: str) -> str:
 
 
 def _methods(model: pt.Transformer) -> dict:
+    if isinstance(model, SSM) and model.pooling == "attention":
+        return {"drop": explain_occurrences}  # its documents have no vectors of their own
     for kind, methods in _EXPLAINERS.items():
         if isinstance(model, kind):
             return methods

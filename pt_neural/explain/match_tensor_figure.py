@@ -39,6 +39,7 @@ def draw_cells(
         The axes of both.
     """
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import MaxNLocator
 
     columns = shown_columns(np.abs(cells).sum(axis=0), document["boundary"].to_numpy(bool), most)
     room = SIDE * max(FEWEST[0], len(columns))
@@ -57,6 +58,7 @@ def draw_cells(
         label="contribution",
         nothing="no channel to show",
     )
+    bars.xaxis.set_major_locator(MaxNLocator(3))
     bars.set_ylim(len(channels) - max(FEWEST[1], len(channels)) - 0.5, len(channels) - 0.5)
     return heat, bars
 

@@ -13,8 +13,9 @@ from pt_neural._arguments import checked_number
 from pt_neural.models.duet_networks import DuetNetwork, Shape, joint_scores
 from pt_neural.models.duet_scoring import part_outputs
 from pt_neural.rankers.columns import distinct_queries
-from pt_neural.rankers.hashed import StoredBags, word_bags
+from pt_neural.rankers.hashed import word_bags
 from pt_neural.rankers.interaction import Interaction
+from pt_neural.rankers.last_vocabulary import LastVocabulary
 from pt_neural.rankers.pairs import PairTexts
 from pt_neural.rankers.trained import Scorer
 from pt_neural.text import PackedSequences, Vocabulary, WordHashing, pack_texts
@@ -50,7 +51,7 @@ class DuetRanker(Interaction):
         self.ngram_sizes = tuple(ngram_sizes)
         self.num_ngrams = num_ngrams
         self.hashing: WordHashing | None = None
-        self._bags = StoredBags()
+        self._bags = LastVocabulary()
 
     @property
     def shape(self) -> Shape:
@@ -75,7 +76,9 @@ class DuetRanker(Interaction):
             document_terms=self.shape.document_terms,
             matches="local" in self.parts,
             query_bags=None if hashing is None else word_bags(terms, hashing),
-            document_bags=None if hashing is None else self._bags(vocabulary, hashing),
+            document_bags=None
+            if hashing is None
+            else self._bags(lambda: word_bags(vocabulary.terms, hashing), vocabulary, hashing),
         )
 
     def _begin(self, examples: Examples) -> tuple[WordHashing | None, nn.Module, Collate]:

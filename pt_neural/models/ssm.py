@@ -10,7 +10,7 @@ import torch
 from pt_neural._arguments import checked_choice, checked_number
 from pt_neural._frames import with_scores
 from pt_neural.embeddings import EmbeddingSpaces, Space
-from pt_neural.models.ssm_network import Pooling, SSMNetwork
+from pt_neural.models.ssm_network import DocumentPooling, SSMNetwork
 from pt_neural.models.text_encoders import ENCODERS, Encoder, TextEncoders
 from pt_neural.rankers.columns import distinct_queries
 from pt_neural.rankers.embedded import EmbeddedCorpus, WordVectors
@@ -40,8 +40,9 @@ class SSM(EmbeddedRanker, TrainedTwoTower):
     documents nor retrieves, since their embeddings depend on the query.
 
     Unknown words share one random vector, which stays fixed, as do the boundary tokens before each field and after the
-    last (section 5.2). A text without any known word has no embedding: such a query scores 0 and retrieves nothing,
-    and such a document scores -20, a probability of two in a thousand millions, and is never retrieved.
+    last (section 5.2). With max pooling, a text without any known word has no embedding: such a query scores 0 and
+    retrieves nothing, and such a document scores -20, a probability of two in a thousand millions, and is never
+    retrieved.
 
     Sizes are those of Table 2, which counts 216K weights; dropout, which the paper does not give, was chosen here.
     Training is pointwise as in the paper: cross-entropy of each document's sigmoid against its grade, divided by the
@@ -93,7 +94,7 @@ class SSM(EmbeddedRanker, TrainedTwoTower):
         *,
         space: Space = "in",
         encoder: Encoder = "lstm",
-        pooling: Pooling = "max",
+        pooling: DocumentPooling = "max",
         projection: int = 50,
         document_units: int = 120,
         query_units: int = 32,
@@ -110,8 +111,9 @@ class SSM(EmbeddedRanker, TrainedTwoTower):
         batch_size: int = 1024,
         verbose: bool = False,
     ):
-        if pooling == "attention" and vectors is not None:
-            self._refuse("vectors=")
+        self.encoder, self.pooling, self.dropout = encoder, pooling, dropout
+        self.projection, self.document_units, self.query_units = projection, document_units, query_units
+        self.hidden, self.query_terms, self.document_terms = hidden, query_terms, document_terms
         super().__init__(
             spaces,
             space,
@@ -124,9 +126,6 @@ class SSM(EmbeddedRanker, TrainedTwoTower):
             batch_size=batch_size,
             verbose=verbose,
         )
-        self.encoder, self.pooling, self.dropout = encoder, pooling, dropout
-        self.projection, self.document_units, self.query_units = projection, document_units, query_units
-        self.hidden, self.query_terms, self.document_terms = hidden, query_terms, document_terms
         self._check_sizes()
 
     def _check_sizes(self) -> None:
@@ -183,7 +182,7 @@ class SSM(EmbeddedRanker, TrainedTwoTower):
 
     def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
         """Embeddings of queries, float32 of shape (len(texts), hidden)."""
-        self._require_max_pooling("encode_queries")
+        self._require_document_vectors("encode_queries")
         network = self._fitted()
         return self._encode(network, "query", self._queries_read(texts, self.vectors_of_words)[0])
 
@@ -194,11 +193,11 @@ class SSM(EmbeddedRanker, TrainedTwoTower):
 
     def encode_sequences(self, sequences: PackedSequences, vocabulary: Vocabulary) -> np.ndarray:
         """Embeddings of documents given as term ids over a vocabulary."""
-        self._require_max_pooling("encode_documents")
+        self._require_document_vectors("encode_documents")
         network = self._fitted()
         return self._encode(network, "document", self._documents_read(sequences, vocabulary, self.vectors_of_words))
 
-    def _require_max_pooling(self, what: str) -> None:
+    def _require_document_vectors(self, what: str) -> None:
         if self.pooling == "attention":
             self._refuse(what)
 

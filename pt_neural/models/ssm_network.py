@@ -11,7 +11,7 @@ from pt_neural.rankers.embedded import EmbeddedGroups, EmbeddedTexts
 from pt_neural.rankers.pair_scores import Queries
 from pt_neural.rankers.pairs import Matches
 
-Pooling = Literal["max", "attention"]
+DocumentPooling = Literal["max", "attention"]
 
 
 class SSMNetwork(nn.Module):
@@ -26,7 +26,9 @@ class SSMNetwork(nn.Module):
             weights that depend on the query (section 5.7).
     """
 
-    def __init__(self, encoders: TextEncoders, query_width: int, document_width: int, hidden: int, pooling: Pooling):
+    def __init__(
+        self, encoders: TextEncoders, query_width: int, document_width: int, hidden: int, pooling: DocumentPooling
+    ):
         super().__init__()
         self.encoders, self.pooling = encoders, pooling
         self.query_whole, self.document_whole = nn.Linear(query_width, hidden), nn.Linear(document_width, hidden)

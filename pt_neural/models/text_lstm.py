@@ -24,19 +24,17 @@ class TextLSTM(nn.LSTM):
     def __init__(self, inputs: int, units: int):
         super().__init__(inputs, units, bidirectional=True)
 
-    def forward(self, words: Tensor, offsets: Tensor | None = None) -> tuple[Tensor, object]:
+    def forward(self, words: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
         """Read texts.
 
         Args:
             words: Vectors of the words, text after text, float32 of shape (words, inputs).
-            offsets: Where each text starts, int64 of shape (texts + 1,); None for all that ``nn.LSTM`` takes.
+            offsets: Where each text starts, int64 of shape (texts + 1,).
 
         Returns:
             The state of each word, float32 of shape (words, 2 * units), and the last state of both directions, of shape
-            (texts, 2 * units), zero for empty texts. Without ``offsets``, what ``nn.LSTM`` gives.
+            (texts, 2 * units), zero for empty texts.
         """
-        if offsets is None:
-            return super().forward(words)
         lengths = offsets.diff()
         filled = lengths > 0
         whole = words.new_zeros(len(lengths), 2 * self.hidden_size)

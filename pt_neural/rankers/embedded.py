@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from pt_neural.embeddings import EmbeddingSpaces, Space
+from pt_neural.rankers.last_vocabulary import LastVocabulary
 from pt_neural.rankers.numbering import Numbering
 from pt_neural.rankers.pairs import Matches, exact_matches
-from pt_neural.text import PackedSequences
+from pt_neural.text import PackedSequences, Vocabulary
 
 FREQUENT = 20_000  # words whose vectors tell the scale of all
 
@@ -49,6 +50,7 @@ class WordVectors:
         self.spaces = spaces
         self.space = space
         self.others = others
+        self._rows = LastVocabulary()
 
     @classmethod
     def draw(cls, spaces: EmbeddingSpaces, space: Space, boundaries: int) -> "WordVectors":
@@ -69,6 +71,10 @@ class WordVectors:
         unknown, boundaries = len(self.spaces), len(self.spaces) + np.arange(1, len(self.others))
         return np.concatenate([np.where(known < 0, unknown, known), boundaries, [unknown]])
 
+    def rows_of(self, vocabulary: Vocabulary) -> np.ndarray:
+        """Those of a vocabulary's terms, kept for the last one."""
+        return self._rows(lambda: self.rows(vocabulary.terms), vocabulary)
+
     def take(self, rows: np.ndarray) -> np.ndarray:
         """Vectors of some rows, float32 of shape (len(rows), dimensions)."""
         words = rows < len(self.spaces)
@@ -83,14 +89,14 @@ class EmbeddedCorpus:
 
     Args:
         sequences: Texts as term ids, -1 for unknown ones.
-        terms: The terms; ids that follow them are boundaries.
-        vectors: Their vectors.
+        rows: The rows of the terms among the vectors, then those of boundaries, then that of unknown terms.
+        vectors: The vectors.
     """
 
-    def __init__(self, sequences: PackedSequences, terms: Sequence[str], vectors: WordVectors):
+    def __init__(self, sequences: PackedSequences, rows: np.ndarray, vectors: WordVectors):
         self.sequences = sequences
         self.vectors = vectors
-        self._rows = vectors.rows(terms)
+        self._rows = rows
         self._number = Numbering(len(self._rows))
 
     def __len__(self) -> int:

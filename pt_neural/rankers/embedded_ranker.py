@@ -91,15 +91,17 @@ class EmbeddedRanker(WithSpaces):
         self, sequences: PackedSequences, vocabulary: Vocabulary, vectors: WordVectors
     ) -> EmbeddedCorpus:
         if self.boundaries:
-            sequences = with_boundaries(sequences, len(vocabulary), max_terms=self.document_terms)
+            sequences = with_boundaries(
+                sequences, len(vocabulary), fields=len(vectors.others) - 2, max_terms=self.document_terms
+            )
         else:
             sequences = sequences.take(np.arange(len(sequences)), max_terms=self.document_terms)
-        return EmbeddedCorpus(sequences, vocabulary.terms, vectors)
+        return EmbeddedCorpus(sequences, vectors.rows_of(vocabulary), vectors)
 
     def _queries_read(self, texts: Sequence[str], vectors: WordVectors) -> tuple[EmbeddedCorpus, list[str]]:
         sequences, terms = pack_texts(texts)
         sequences = sequences.take(np.arange(len(sequences)), max_terms=self.query_terms)
-        return EmbeddedCorpus(sequences, terms, vectors), terms
+        return EmbeddedCorpus(sequences, vectors.rows(terms), vectors), terms
 
     def _pairs(
         self, queries: Sequence[str], documents: PackedSequences, vocabulary: Vocabulary, vectors: WordVectors
@@ -135,6 +137,10 @@ class EmbeddedRanker(WithSpaces):
             return pair_scores(network, pairs, query_rows, document_rows, read).numpy()
 
         return scores
+
+    def _preparation_identity(self) -> tuple[dict[str, np.ndarray], list[bytes]]:
+        arrays, parts = super()._preparation_identity()
+        return {**arrays, "others": self.vectors_of_words.others}, parts
 
     def _kept_rows(self, frame: pd.DataFrame) -> Documents | None:
         """Gives what is kept of the frame's documents; None where nothing is."""

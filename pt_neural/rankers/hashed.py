@@ -9,7 +9,7 @@ from scipy.sparse import csr_array, vstack
 from torch import Tensor
 
 from pt_neural.rankers.numbering import Numbering
-from pt_neural.text import PackedSequences, Vocabulary, WordHashing
+from pt_neural.text import PackedSequences, WordHashing
 from pt_neural.text.packed import offsets_of
 
 PADDING = "<s>"
@@ -42,23 +42,6 @@ def word_bags(terms: Sequence[str], hashing: WordHashing) -> csr_array:
     bags = hashing.bags([*terms, PADDING])
     starts = np.append(bags.indptr, bags.indptr[-1])
     return csr_array((bags.data, bags.indices, starts), shape=(len(terms) + 2, len(hashing)))
-
-
-class StoredBags:
-    """The letter n-grams of a vocabulary's terms, kept for the last vocabulary: that of a forward index stays."""
-
-    def __init__(self):
-        self._last: tuple[Vocabulary, WordHashing, csr_array] | None = None
-
-    def __call__(self, vocabulary: Vocabulary, hashing: WordHashing) -> csr_array:
-        """What :func:`word_bags` gives for the terms of a vocabulary."""
-        last = self._last  # another thread may set another
-        if last is None or last[0] is not vocabulary or last[1] is not hashing:
-            last = self._last = vocabulary, hashing, word_bags(vocabulary.terms, hashing)
-        return last[2]
-
-    def __reduce__(self) -> tuple:
-        return StoredBags, ()  # a copy reads its forward index anew
 
 
 class HashedCorpus:

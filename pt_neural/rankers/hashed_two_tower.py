@@ -14,7 +14,8 @@ from torch import nn
 
 from pt_neural._arguments import checked_choice, checked_integers
 from pt_neural.rankers.columns import distinct_queries
-from pt_neural.rankers.hashed import PADDING, HashedCorpus, HashedTexts, StoredBags, word_bags
+from pt_neural.rankers.hashed import PADDING, HashedCorpus, HashedTexts, word_bags
+from pt_neural.rankers.last_vocabulary import LastVocabulary
 from pt_neural.rankers.towers import TowerCollate, Towers
 from pt_neural.rankers.trained import Scorer
 from pt_neural.rankers.trained_two_tower import TrainedTwoTower
@@ -59,7 +60,7 @@ class HashedTwoTower(TrainedTwoTower):
         self.shared = checked_choice("shared", shared, (True, False))
         self.ngram_sizes = WordHashing([], checked_integers("ngram_sizes", ngram_sizes, least=1)).sizes
         self.hashing: WordHashing | None = None
-        self._bags = StoredBags()
+        self._bags = LastVocabulary()
 
     hashes_padding = False
 
@@ -80,7 +81,7 @@ class HashedTwoTower(TrainedTwoTower):
         return self.corpus(sequences, word_bags(terms, hashing))
 
     def _sequences(self, sequences: PackedSequences, vocabulary: Vocabulary, hashing: WordHashing) -> HashedCorpus:
-        return self.corpus(sequences, self._bags(vocabulary, hashing))
+        return self.corpus(sequences, self._bags(lambda: word_bags(vocabulary.terms, hashing), vocabulary, hashing))
 
     def _towers(self, hashing: WordHashing) -> Towers:
         query = self.tower(len(hashing))

@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 from torch import Tensor
 
 from pt_neural.embeddings import EmbeddingSpaces, Space
+from pt_neural.rankers.last_vocabulary import LastVocabulary
 from pt_neural.rankers.numbering import Numbering
 from pt_neural.text import PackedSequences, Vocabulary
 from pt_neural.text.counts import bag_of_words
@@ -35,7 +36,7 @@ class UnitVectors:
     def __init__(self, spaces: EmbeddingSpaces, space: Space):
         self.spaces = spaces
         self.space = space
-        self._last: tuple[Vocabulary, np.ndarray] | None = None
+        self._rows = LastVocabulary()
 
     @cached_property
     def matrix(self) -> np.ndarray:
@@ -54,10 +55,7 @@ class UnitVectors:
 
     def rows_of(self, vocabulary: Vocabulary) -> np.ndarray:
         """Those of a vocabulary's terms, kept for the last one: that of a forward index stays."""
-        last = self._last  # another thread may set another
-        if last is None or last[0] is not vocabulary:
-            last = self._last = vocabulary, self.rows(vocabulary.terms)
-        return last[1]
+        return self._rows(lambda: self.rows(vocabulary.terms), vocabulary)
 
     def __reduce__(self) -> tuple:
         return UnitVectors, (self.spaces, self.space)  # a copy computes its own

@@ -108,7 +108,7 @@ class Trained(Saved, pt.Estimator):
         training = self.training.completed(self.own_training)
         require_available(training.device, training.device)
         frames = topics_or_res_tr, qrels_tr, topics_or_res_va, qrels_va
-        origin = partial(digest, [self.artifact_format, self.settings()], frames, fields=self.fields)
+        origin = partial(digest, [self.artifact_format, self.settings(), *self._origin()], frames, fields=self.fields)
         examples = make_examples(
             topics_or_res_tr,
             qrels_tr,
@@ -188,15 +188,26 @@ class Trained(Saved, pt.Estimator):
     def _weights(self) -> dict[str, np.ndarray]:
         return {name: weight.cpu().numpy() for name, weight in self._fitted().state_dict().items()}
 
+    def _origin(self) -> list[Any]:
+        """What else a training depends on than settings and frames, as JSON can hold it."""
+        if self.documents is None:
+            return []
+        return [len(self.documents), len(self.documents.vocabulary), len(self.documents.all().terms)]
+
     def fingerprint(self) -> str | None:
         """Changes with the weights and with what turns texts into tensors; None before :meth:`fit`."""
         if self.network is not None and self._fingerprint is None:
-            with TemporaryDirectory(prefix="pt_neural-") as directory:
-                self._save_preparation(Path(directory))
-                files = sorted(path for path in Path(directory).rglob("*") if path.is_file())
-                parts = [part for path in files for part in (path.name.encode(), path.read_bytes())]
-            self._fingerprint = fingerprint([self.artifact_format, self.settings()], self._weights(), *parts)
+            arrays, parts = self._preparation_identity()
+            arrays = {**arrays, **self._weights()}
+            self._fingerprint = fingerprint([self.artifact_format, self.settings()], arrays, *parts)
         return self._fingerprint
+
+    def _preparation_identity(self) -> tuple[dict[str, np.ndarray], list[bytes]]:
+        """Arrays and all else that tell what turns texts into tensors from others of its kind."""
+        with TemporaryDirectory(prefix="pt_neural-") as directory:
+            self._save_preparation(Path(directory))
+            files = sorted(path for path in Path(directory).rglob("*") if path.is_file())
+            return {}, [part for path in files for part in (path.name.encode(), path.read_bytes())]
 
     def _save_parts(self, directory: Path) -> None:
         write_json(directory / "history.json", self._history)

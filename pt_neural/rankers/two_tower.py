@@ -81,10 +81,15 @@ class TwoTower(Ranker):
 
     @vectors.setter
     def vectors(self, vectors: "FlexIndex | None") -> None:
+        if vectors is not None:
+            self._require_document_vectors("vectors=")
         table = None if vectors is None else VectorTable(vectors)
         if table is not None:
             table.require_made_by(self)
         self._vectors, self._table = vectors, table
+
+    def _require_document_vectors(self, what: str) -> None:
+        """Raise ValueError in the name of what needs them where documents have no vectors of their own."""
 
     def _check_options(self) -> None:
         if self._table is not None:
@@ -201,6 +206,7 @@ class TwoTower(Ranker):
         Returns:
             The index, for :meth:`retriever` or ``vectors=``.
         """
+        self._require_document_vectors("index")
         if isinstance(corpus, ForwardIndex):
             require_same_fields(self.fields, corpus)
             records = forward_index_vectors(corpus, self.encode_sequences, self.batch_size)
@@ -222,6 +228,7 @@ class TwoTower(Ranker):
         Returns:
             Transformer from ``qid, query`` to ``qid, query, docno, score, rank``.
         """
+        self._require_document_vectors("retriever")
         return VectorRetriever(self, vectors, num_results=num_results, verbose=verbose)
 
 

@@ -3,8 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pt_neural._arguments import checked_choice
 from pt_neural.embeddings import EmbeddingSpaces, Space
+from pt_neural.rankers.fingerprint import fingerprint
 
 SPACES = "spaces"  # folder of a saved model
 
@@ -36,6 +39,14 @@ class WithSpaces:
     @classmethod
     def _arguments(cls, config: Any, directory: Path) -> dict[str, Any]:
         return {**super()._arguments(config, directory), "spaces": EmbeddingSpaces(directory / SPACES)}
+
+    def _preparation_identity(self) -> tuple[dict[str, np.ndarray], list[bytes]]:
+        words = "\n".join(self.spaces.vocabulary.terms).encode(errors="surrogatepass")
+        return {"vectors of words": self.spaces.vectors(self.space)}, [words]
+
+    def _origin(self) -> list[Any]:
+        arrays, words = WithSpaces._preparation_identity(self)
+        return [*super()._origin(), fingerprint(self.space, arrays, *words)]
 
     def _save_preparation(self, directory: Path) -> None:
         self.spaces.save(directory / SPACES)

@@ -131,6 +131,11 @@ class ForwardIndex(pt.Artifact):
             raise ArtifactError(f"{self.path / 'offsets.npy'} does not fit terms.npy: {error}") from None
         if len(sequences) != len(self):
             raise ArtifactError(f"{self.path / 'offsets.npy'} is damaged: {len(sequences)} of {len(self)} documents")
+        if not (self.path / "field_ends.npy").exists():
+            raise ArtifactError(
+                f"{self.path / 'field_ends.npy'} is missing: the index is damaged, or of an earlier pt_neural; "
+                "build it again: ForwardIndex.build(path, corpus, overwrite=True)"
+            )
         ends = load_array(self.path / "field_ends.npy", dtype=np.int32, ndim=2)
         if ends.shape != (len(self), len(self.fields)) or (ends[:, -1] != sequences.lengths).any():
             raise ArtifactError(f"{self.path / 'field_ends.npy'} does not fit the other files")

@@ -177,12 +177,13 @@ def pack_fields(texts: Iterable[str], fields: int) -> tuple[PackedSequences, lis
     return PackedSequences(sequences.terms, offsets, ends), terms
 
 
-def with_boundaries(sequences: PackedSequences, first: int, *, max_terms: int) -> PackedSequences:
+def with_boundaries(sequences: PackedSequences, first: int, *, fields: int, max_terms: int) -> PackedSequences:
     r"""Put a boundary term before each field, and one more after the last.
 
     Args:
-        sequences: Sequences with the ends of their fields.
+        sequences: Sequences with the ends of their fields; those without are the last field.
         first: Id of the boundary after the last field; those before the fields have the next ones.
+        fields: Number of fields.
         max_terms: Terms of each sequence that remain, boundaries included.
 
     Returns:
@@ -191,12 +192,14 @@ def with_boundaries(sequences: PackedSequences, first: int, *, max_terms: int) -
     Example::
 
         >>> sequences, _ = pack_fields(["river\x1ethe river"], 2)
-        >>> with_boundaries(sequences, 7, max_terms=9)[0]
+        >>> with_boundaries(sequences, 7, fields=2, max_terms=9)[0]
         array([8, 0, 9, 1, 0, 7], dtype=int32)
     """
     sequences = sequences.take(np.arange(len(sequences)), max_terms=max_terms)
-    width = sequences.field_ends.shape[1] + 1
-    starts = np.column_stack([np.zeros(len(sequences), dtype=np.int64), sequences.field_ends])
+    ends = sequences.field_ends
+    if ends is None:
+        ends = np.column_stack([np.zeros((len(sequences), fields - 1), dtype=np.int64), sequences.lengths])
+    starts, width = np.column_stack([np.zeros(len(sequences), dtype=np.int64), ends]), fields + 1
     offsets = offsets_of(sequences.lengths + width)
     places = offsets[:-1, None] + starts + np.arange(width)
     terms = np.empty(offsets[-1], dtype=np.int32)

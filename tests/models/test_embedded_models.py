@@ -106,7 +106,7 @@ def test_a_trained_model_reads_as_many_fields_as_it_was_trained_on(make, fields,
     model = make()
     model.save(tmp_path / "model.pn")
     expected = scores(model, CANDIDATES)
-    with pytest.raises(ValueError, match=r"tells apart the 2 fields .* cannot read .*text|e instead"):
+    with pytest.raises(ValueError, match=r"tells apart the 2 fields .* cannot read .*(text|body|e) instead"):
         type(model).load(tmp_path / "model.pn", fields=fields)
     model.fields = fields
     with pytest.raises(ValueError, match="give as many, or fit it again"):
@@ -116,6 +116,15 @@ def test_a_trained_model_reads_as_many_fields_as_it_was_trained_on(make, fields,
     np.testing.assert_array_equal(scores(model, renamed), expected)
     loaded = type(model).load(tmp_path / "model.pn", fields=["headline", "body"])
     np.testing.assert_array_equal(scores(loaded, renamed), expected)
+
+
+def test_checkpoints_of_other_embeddings_are_refused(untrained, spaces, tmp_path):
+    training = quiet(epochs=1, checkpoint_dir=str(tmp_path))
+    untrained(training=training).fit(CANDIDATES, QRELS)
+    model = untrained(training=training)
+    model._spaces = pn.EmbeddingSpaces.from_vectors(spaces.vocabulary, spaces.out_vectors, spaces.in_vectors)
+    with pytest.raises(ValueError, match="checkpoints of another run"):
+        model.fit(CANDIDATES, QRELS)
 
 
 def test_without_boundaries_fields_are_one_text(make, tmp_path):

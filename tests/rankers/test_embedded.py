@@ -28,7 +28,7 @@ def vectors_of(space="in") -> WordVectors:
 
 
 def corpus_of(texts) -> EmbeddedCorpus:
-    return EmbeddedCorpus(PackedSequences.from_lists(texts), TERMS, vectors_of())
+    return EmbeddedCorpus(PackedSequences.from_lists(texts), vectors_of().rows(TERMS), vectors_of())
 
 
 def flat(lists: Iterable[list]) -> list:
@@ -106,7 +106,9 @@ def test_vectors_that_are_not_words_are_drawn_at_random():
 def test_terms_may_be_memory_mapped(tmp_path):
     np.save(tmp_path / "terms.npy", np.array([0, 2, 1], dtype=np.int32))
     terms = np.load(tmp_path / "terms.npy", mmap_mode="r")
-    batch = EmbeddedCorpus(PackedSequences(terms, np.array([0, 2, 3])), TERMS, vectors_of()).take(np.array([1, 0]))
+    batch = EmbeddedCorpus(PackedSequences(terms, np.array([0, 2, 3])), vectors_of().rows(TERMS), vectors_of()).take(
+        np.array([1, 0])
+    )
     np.testing.assert_allclose(batch.vectors[batch.words].numpy(), expected([1, 0, 2]), rtol=1e-6)
 
 
@@ -117,11 +119,11 @@ def pairs_of(queries: list[str], documents: list[str], *, matches=True) -> Embed
     """Documents of two fields, parted by a bar."""
     of_queries, query_terms = pack_texts(queries)
     of_documents, document_terms = pack_fields([text.replace("|", "\x1e") for text in documents], 2)
-    bounded = with_boundaries(of_documents, len(document_terms), max_terms=20)
+    bounded = with_boundaries(of_documents, len(document_terms), fields=2, max_terms=20)
     return EmbeddedPairs(
-        EmbeddedCorpus(of_queries, query_terms, vectors_of()),
+        EmbeddedCorpus(of_queries, vectors_of().rows(query_terms), vectors_of()),
         Vocabulary(document_terms).ids(query_terms),
-        EmbeddedCorpus(bounded, document_terms, vectors_of()),
+        EmbeddedCorpus(bounded, vectors_of().rows(document_terms), vectors_of()),
         len(document_terms) + len(OTHERS),
         matches=matches,
     )

@@ -53,8 +53,8 @@ def texts() -> EmbeddedPairs:
     spaces = pn.EmbeddingSpaces.from_vectors(WORDS[:-2], *random.normal(size=(2, len(WORDS) - 2, DIM)))
     torch.manual_seed(1)
     vectors = WordVectors.draw(spaces, "in", 0)
-    queries = EmbeddedCorpus(drawn([2, 0, 6, 1, 3], 1), WORDS, vectors)
-    documents = EmbeddedCorpus(drawn([7, 0, 30, 1, 12, 0, 3], 2), WORDS, vectors)
+    queries = EmbeddedCorpus(drawn([2, 0, 6, 1, 3], 1), vectors.rows(WORDS), vectors)
+    documents = EmbeddedCorpus(drawn([7, 0, 30, 1, 12, 0, 3], 2), vectors.rows(WORDS), vectors)
     return EmbeddedPairs(queries, np.append(np.arange(len(WORDS)), -1), documents, len(WORDS) + 1)
 
 

@@ -104,7 +104,7 @@ FIELDS = st.lists(st.sampled_from(["", "river", "The City!", "a b c"]), min_size
 @given(st.lists(FIELDS, min_size=1), st.integers(1, 9))
 def test_boundaries_equal_a_loop(documents, max_terms):
     sequences, terms = pack_fields(map(FIELD_END.join, documents), 2)
-    bounded = with_boundaries(sequences, len(terms), max_terms=max_terms)
+    bounded = with_boundaries(sequences, len(terms), fields=2, max_terms=max_terms)
     names = [*terms, "<end>", "<title>", "<text>"]
     for (title, text), sequence in zip(documents, bounded, strict=True):
         expected = ["<title>", *tokenise(title), "<text>", *tokenise(text), "<end>"][:max_terms]
