@@ -159,6 +159,8 @@ def print_rates(ours: dict[str, Any], theirs: dict | None) -> None:
     peer_training, peer_scoring = (theirs and theirs[task] for task in ("training", "scoring"))
     for name, rates in ours["training"].items():
         print(line(f"{name}: training, pairs/s", rates, peer_training, units=NEGATIVES + 1))
+        in_tutorial = theirs and theirs["training, vectors too"]
+        print(line("    beside it as its tutorial has it", rates, in_tutorial, units=NEGATIVES + 1))
     print(line("SSM: encoding, documents/s", ours["encoding"]))
     for name, rates in ours["text"].items():
         print(line(f"Match-Tensor: from text, {name}, rows/s", rates, peer_scoring))
