@@ -23,7 +23,7 @@ import pandas as pd
 from parts import matchzoo
 from parts.machine import machine_rates, print_machine
 from parts.rates import line, merged, rate, spread
-from parts.synthetic import Texts, candidate_frame, synthetic_candidates, synthetic_texts
+from parts.synthetic import Texts, candidate_frame, synthetic_candidates, synthetic_spaces, synthetic_texts
 
 import pt_neural as pn
 
@@ -76,9 +76,7 @@ def parse_arguments() -> argparse.Namespace:
 def ours(texts: Texts, candidates: np.ndarray, options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """Our rates, from frames and strings to frames."""
     frame = texts.frame()
-    words = sorted({word for text in texts.documents for word in text.split()})
-    vectors = np.random.default_rng(options.seed).normal(size=(len(words), options.dim))
-    spaces = pn.EmbeddingSpaces.from_vectors(words, vectors, vectors)
+    spaces = synthetic_spaces(texts, options.dim, options.seed)
     fitted = {name: fit(frame, spaces, options, gating) for name, gating in GATINGS.items()}
     model = next(iter(fitted.values()))
     pairs = candidate_frame(frame, candidates)
@@ -120,10 +118,7 @@ def print_rates(ours: dict[str, Any], theirs: dict | None) -> None:
     for source, label in (("ids", "a forward index"), ("text", "text")):
         for depth, rates in ours[source].items():
             print(line(f"re-ranking from {label}, {depth}", rates, peer_scoring))
-    if theirs is None:
-        matchzoo.print_memory(None)
-    else:
-        print(f"matchzoo-py: {theirs['peak_memory'] / 1e9:.1f} GB at most")
+    matchzoo.print_memory(theirs)
 
 
 def print_floor(options: argparse.Namespace, multiply: float, read: float) -> None:

@@ -13,7 +13,6 @@ its best setting. On a machine that does other work too, OMP_WAIT_POLICY=PASSIVE
 """
 
 import argparse
-import itertools
 import json
 import tempfile
 from pathlib import Path
@@ -22,6 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from parts import matchzoo
+from parts.kept import keep
 from parts.machine import machine_rates, print_machine
 from parts.rates import line, merged, rate, spread
 from parts.synthetic import Texts, candidate_frame, synthetic_candidates, synthetic_texts
@@ -124,19 +124,15 @@ def fit(frame: pd.DataFrame, options: argparse.Namespace, **settings: Any) -> pn
 
 def from_kept(model: pn.Duet, frame: pd.DataFrame, dtype: str, folder: Path) -> dict[str, Any]:
     """Rates of keeping the representations of documents and of re-ranking from them, and their size."""
-    paths = (folder / f"{dtype}-{number}" for number in itertools.count())
-    corpus = frame[["docno", "text"]].to_dict("records")
-    encoding = rate(lambda: model.index(next(paths), corpus, dtype=dtype, verbose=False), len(corpus), repeats=2)
-    path = next(paths)
-    model.representations = model.index(path, corpus, dtype=dtype, verbose=False)
+    model.representations, kept = keep(model, frame, dtype, folder)
     queries, documents = frame[["qid", "query"]].head(QUERIES), frame[["docno"]]
     one, many = (some.merge(documents, how="cross") for some in (queries.head(1), queries))
     model.transform(many.head(10))
     found = {
-        "encoding": encoding,
+        "encoding": kept["keeping"],
         "one query": rate(lambda: model.transform(one), len(one)),
         "many queries": rate(lambda: model.transform(many), len(many)),
-        "bytes": sum(file.stat().st_size for file in path.iterdir()) / len(corpus),
+        "bytes": kept["bytes"],
     }
     model.representations = None
     return found

@@ -61,7 +61,7 @@ def cross_validate(
 
     Args:
         pipeline: Rankers joined by PyTerrier's ``**``, behind the candidates. ``pt.Transformer.identity()`` stands
-            for the score that the candidates bring.
+            for the score that the candidates bring; a first stage such as ``bm25`` scores them anew.
         topics: The queries (``qid, query``), or a result frame if the pipeline begins with a re-ranker.
         qrels: Their judgements: ``qid, docno, label``. Documents that were not judged have label 0.
         folds: A number of random folds, or a frame with ``qid`` and ``fold``.

@@ -55,7 +55,7 @@ class MatchTensor(MatchTensorRanker):
         dropout: Share of the encoders' inputs and outputs that is dropped in training.
         training: How to train; see :class:`~pt_neural.Training`.
         fields: Text columns; those that a frame lacks are empty, one must be there. None for those of ``documents``, or
-            ``title`` and ``text``.
+            ``title`` and ``text``. A trained model keeps their number, since it tells them apart.
         documents: A forward index, to train and to re-rank by ``docno``.
         representations: What :meth:`index` made, to re-rank by ``docno`` from documents that were read beforehand.
         device: Where to score: ``"auto"``, ``"cpu"``, ``"cuda"``, ``"mps"``.
@@ -141,7 +141,7 @@ class MatchTensorSSM(MatchTensorRanker):
     score. With ``channels="exact"`` the tensor has the channel of exact matches alone: local and distributed matching
     as in the Duet (section 5.4). Sizes are those of Table 2, which counts 160K weights. For all else see
     :class:`MatchTensor` and :class:`~pt_neural.SSM`. :meth:`index` keeps a row of numbers for each word of a document
-    and two for the whole.
+    and some for the whole.
 
     Args:
         spaces: The word embeddings; 256 dimensions in the paper.

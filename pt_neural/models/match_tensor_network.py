@@ -109,7 +109,7 @@ class MatchTensorNetwork(nn.Module):
     @property
     def columns(self) -> int:
         """Length of the rows that a document is kept as."""
-        return self.filters.channels or (self.shape.hidden if self.compares_wholes else 1)
+        return self.filters.channels or 1
 
     @property
     def rows_of_whole(self) -> int:

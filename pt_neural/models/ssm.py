@@ -65,7 +65,7 @@ class SSM(EmbeddedRanker, TrainedTwoTower):
         dropout: Share of the encoders' inputs and outputs that is dropped in training.
         training: How to train; see :class:`~pt_neural.Training`.
         fields: Text columns; those that a frame lacks are empty, one must be there. None for those of ``documents``, or
-            ``title`` and ``text``.
+            ``title`` and ``text``. A trained model keeps their number, since it tells them apart.
         documents: A forward index: training and re-ranking need ``docno`` only.
         vectors: An index made by :meth:`index`, to re-rank by ``docno`` from kept vectors.
         device: Where to score: ``"auto"``, ``"cpu"``, ``"cuda"``, ``"mps"``.
