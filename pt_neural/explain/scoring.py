@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pt_neural.rankers.two_tower import row_scores
+from pt_neural.rankers.row_scores import row_scores
 
 
 def vector_scores(queries: np.ndarray, documents: np.ndarray, *, least: float) -> np.ndarray:

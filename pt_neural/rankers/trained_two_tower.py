@@ -6,8 +6,9 @@ from typing import Any, Literal
 import numpy as np
 from torch import nn
 
+from pt_neural.rankers.row_scores import row_scores
 from pt_neural.rankers.trained import Scorer, Trained
-from pt_neural.rankers.two_tower import TwoTower, row_scores
+from pt_neural.rankers.two_tower import TwoTower
 from pt_neural.training import Training
 
 
