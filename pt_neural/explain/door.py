@@ -58,8 +58,8 @@ def explain(
       :func:`~pt_neural.explain.match_tensor.explain_match_tensor`.
     - ``"drop"``, all rankers: how the score changes without a word. Two-tower rankers lose all occurrences of a term
       at once; see :func:`~pt_neural.explain.drop_terms.explain_terms`. Interaction rankers, which know positions, and
-      SSM with attention lose one occurrence at a time, and a Duet's local and distributed model are explained side by side; see
-      :func:`~pt_neural.explain.drop_occurrences.explain_occurrences` (both: option ``terms``).
+      SSM with attention lose one occurrence at a time, and a Duet's local and distributed model are explained side by
+      side; see :func:`~pt_neural.explain.drop_occurrences.explain_occurrences` (both: option ``terms``).
     - ``"matches"``, interaction rankers such as the Duet: where the terms of the query stand in one or several
       documents; see :func:`~pt_neural.explain.matches.explain_matches` (option ``labels``).
 
