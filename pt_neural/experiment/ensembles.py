@@ -89,17 +89,8 @@ def cross_validate(
     """
     if not isinstance(folds, pd.DataFrame):
         folds = checked_number("folds", folds, int, least=2)
-    run = pipeline.transform(topics)
-    if "features" not in run:
-        raise ValueError(
-            f"{pipeline!r} gives no features; join rankers by **, as in candidates >> (pt.Transformer.identity() ** a)"
-        )
-    if run.empty:
-        raise ValueError("the pipeline found no candidates for these topics")
-    qids = run["qid"].drop_duplicates().tolist()
-    if isinstance(folds, int) and len(qids) < folds:
-        raise ValueError(f"{folds} folds need as many queries with candidates, and there are {len(qids)}")
-    assignment = pd.Series(assign_folds(folds, qids, seed), index=qids)
+    run = _with_features(pipeline, topics)
+    assignment = _fold_of_each_query(folds, run["qid"].drop_duplicates().tolist(), seed)
     labels = qrels.drop_duplicates(["qid", "docno"])[["qid", "docno", "label"]]
     labels = labels.assign(label=labels["label"].clip(lower=0))
     examples = _examples(run, normalise)
@@ -111,6 +102,23 @@ def cross_validate(
         learners[fold] = model.learner
     folds = assignment.rename_axis("qid").rename("fold").reset_index()
     return CrossValidated(with_scores(run, scores.to_numpy()), folds, learners)
+
+
+def _with_features(pipeline: pt.Transformer, topics: pd.DataFrame) -> pd.DataFrame:
+    run = pipeline.transform(topics)
+    if "features" not in run:
+        raise ValueError(
+            f"{pipeline!r} gives no features; join rankers by **, as in candidates >> (pt.Transformer.identity() ** a)"
+        )
+    if run.empty:
+        raise ValueError("the pipeline found no candidates for these topics")
+    return run
+
+
+def _fold_of_each_query(folds: int | pd.DataFrame, qids: list[str], seed: int) -> pd.Series:
+    if isinstance(folds, int) and len(qids) < folds:
+        raise ValueError(f"{folds} folds need as many queries with candidates, and there are {len(qids)}")
+    return pd.Series(assign_folds(folds, qids, seed), index=qids)
 
 
 def _examples(run: pd.DataFrame, normalise: Normalise) -> pd.DataFrame:

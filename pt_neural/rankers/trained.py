@@ -109,14 +109,7 @@ class Trained(Saved, pt.Estimator):
         require_available(training.device, training.device)
         frames = topics_or_res_tr, qrels_tr, topics_or_res_va, qrels_va
         origin = partial(digest, [self.artifact_format, self.settings(), *self._origin()], frames, fields=self.fields)
-        examples = make_examples(
-            topics_or_res_tr,
-            qrels_tr,
-            training,
-            fields=self.fields,
-            documents=self.documents,
-            mark_ends=self.tells_fields_apart,
-        )
+        examples = self._make_examples(topics_or_res_tr, qrels_tr, training)
         if training.verbose:
             print(f"{self!r}: {examples.report}", flush=True)
         with torch.random.fork_rng(range(torch.cuda.device_count())):
@@ -138,6 +131,10 @@ class Trained(Saved, pt.Estimator):
             raise
         self._finish(preparation, network, history, report)
         return self
+
+    def _make_examples(self, candidates: pd.DataFrame, qrels: pd.DataFrame, training: Training) -> Examples:
+        options = {"fields": self.fields, "documents": self.documents, "mark_ends": self.tells_fields_apart}
+        return make_examples(candidates, qrels, training, **options)
 
     def _finish(self, preparation: Any, network: nn.Module, history: list[dict[str, Any]], report: Report) -> None:
         self._install(preparation, network)
