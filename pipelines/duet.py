@@ -18,7 +18,8 @@ from ir_measures import nDCG
 from pipelines import duet_figures
 from pipelines.common import Workspace
 from pipelines.comparison import Comparison
-from pipelines.duet_rankers import KINDS, NAMES, OURS, ROWS, TRAINED, Rankers, grade_scheme
+from pipelines.duet_rankers import KINDS, NAMES, OURS, ROWS, TRAINED, Rankers
+from pipelines.reranking import add_negatives
 from pipelines.trained import parsed, training_collection, training_parser
 from pt_neural.experiment import by_length, by_rarity, pca, significance
 from pt_neural.experiment.differences import corrected
@@ -40,11 +41,7 @@ def main() -> None:
     for figure in arguments.figures:
         if results.ours or figure in ABOUT_ALL:
             getattr(results, f"save_figure_{figure}")()
-    rankers = results.rankers
-    if rankers.models:
-        rankers.histories().to_csv(workspace.results / "histories.csv", index=False)
-    made_of = {"bm25": repr(rankers.bm25), "negatives": rankers.negatives, "grades": rankers.grades}
-    workspace.save_settings({**vars(arguments), **made_of})
+    results.rankers.save_settings()
     print(f"\nTables, runs and figures are in {workspace.results}.")
 
 
@@ -57,9 +54,7 @@ def options() -> argparse.Namespace:
     add("--filters", type=int, default=64, help="filters and units of each layer of our models (paper: 300)")
     add("--pooling", type=int, default=20, help="windows that a document's max pooling spans (paper: 100)")
     add("--ngrams", type=int, default=2000, help="n-graphs of the distributed model")
-    add("--negatives", choices=["judged", "retrieved"], help="of our models; None: judged where there are any")
-    scheme = 'grades of positives with those of their negatives: auto, all, or such as \'{"3": [1, 0], "2": [0]}\''
-    add("--grades", type=grade_scheme, default="auto", help=scheme)
+    add_negatives(arguments, grades="auto")
     add("--sizes", type=int, default=5, help="numbers of training queries in Figure 7, each twice the one before")
     add("--figures", type=int, nargs="*", choices=FIGURES, default=list(FIGURES), help="figures to make beside Table 2")
     return parsed(arguments)
@@ -144,8 +139,8 @@ class Results:
     def save_figure_7(self) -> None:
         """Figure 7: our models by the number of training queries, for one epoch and for the same number of groups."""
         rows = []
-        for key, size in product(self.ours, self.sizes()):
-            for kind, epochs in (("one epoch", 1), ("same number of groups seen", self.sizes()[-1] // size)):
+        for key, size in product(self.ours, self.rankers.sizes()):
+            for kind, epochs in (("one epoch", 1), ("same number of groups seen", self.rankers.sizes()[-1] // size)):
                 means = self._trained_on(key, size, epochs)
                 rows.append({"system": NAMES[key], "queries": size, "training": kind, "epochs": epochs, **means})
         frame = pd.DataFrame(rows)
@@ -160,11 +155,6 @@ class Results:
             self.comparison.add({row.name: self.rankers.reranking(row, self.rankers.examples_of(size))})
             del self.rankers.models[row.name]  # large networks add up
         return {str(measure): self.comparison.seed_means(measure, row.name).mean() for measure in MEASURES}
-
-    def sizes(self) -> list[int]:
-        """Numbers of training queries, each twice the one before, up to all there are."""
-        most = len(self.rankers.training_queries.topics)
-        return sorted({max(1, most >> place) for place in range(self.arguments.sizes)})
 
     def _save(self, name: str, table: pd.DataFrame, caption: str) -> None:
         judged = self.test.topics["qid"].isin(self.test.qrels["qid"]).sum()

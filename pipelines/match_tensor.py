@@ -17,10 +17,10 @@ import pyterrier as pt
 
 from pipelines import match_tensor_figures
 from pipelines.common import Split, Workspace
-from pipelines.duet_rankers import grade_scheme
 from pipelines.match_tensor_evaluation import AUC, AUC_BY_QUERY, BY_QUERY, Evaluation
 from pipelines.match_tensor_examples import first_words, misordered
 from pipelines.match_tensor_rankers import NAMES, OURS, ROWS, Rankers
+from pipelines.reranking import add_negatives
 from pipelines.trained import parsed, training_collection, training_parser
 from pt_neural.experiment import cross_validate
 
@@ -38,9 +38,7 @@ def main() -> None:
     results.save_figure4()
     for part in arguments.parts:
         getattr(results, f"save_{part}")()
-    rankers.histories().to_csv(workspace.results / "histories.csv", index=False)
-    made_of = {"bm25": repr(rankers.bm25), "negatives": rankers.negatives, "grades": rankers.grades}
-    workspace.save_settings({**vars(arguments), **made_of})
+    rankers.save_settings()
     print(f"\nTables, runs and figures are in {workspace.results}.")
 
 
@@ -51,9 +49,7 @@ def options() -> argparse.Namespace:
     add = arguments.add_argument
     add("--document-terms", type=int, default=200, help="first terms of a document that are read")
     add("--learning-rate", type=float, default=0.003, help="of our models (paper: 0.001 with --batch-size 40)")
-    add("--negatives", choices=["judged", "retrieved"], help="None: judged where there are any")
-    scheme = 'grades of positives with those of their negatives: auto, all, or such as \'{"3": [1, 0], "2": [0]}\''
-    add("--grades", type=grade_scheme, default="all", help=scheme)
+    add_negatives(arguments, grades="all")
     add("--sizes", type=int, default=4, help="numbers of training queries in Figure 3, each twice the one before")
     add("--ensembles", choices=["dev", "test"], default="dev", help="queries of Table 4")
     add("--examples", type=int, default=2, help="pairs of documents for each ranker in Table 5")

@@ -1,10 +1,9 @@
 """The rankers of the Match-Tensor paper's tables and figures, each a re-ranker of BM25's candidates."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import pt_neural as pn
-from pipelines import duet_rankers
+from pipelines.reranking import RerankingRankers
 from pipelines.trained import Learned
 
 OURS = {
@@ -18,7 +17,7 @@ NAMES = {key: row.name for key, row in ALL.items()}
 ROWS = tuple(ALL)
 
 
-class Rankers(duet_rankers.Rankers):
+class Rankers(RerankingRankers):
     """The paper's rankers, and DRMM; they learn from the same queries and over the same word embeddings."""
 
     def row(self, key: str, *, encoder: str = "lstm", queries: int | None = None) -> Learned:
@@ -40,8 +39,3 @@ class Rankers(duet_rankers.Rankers):
             options["encoder"] = encoder
             training |= {"batch_size": self.arguments.batch_size, "learning_rate": self.arguments.learning_rate}
         return Learned(name, model.model, training, options)
-
-    def sizes(self) -> Sequence[int]:
-        """Numbers of training queries, each twice the one before, up to all there are."""
-        most = len(self.training_queries.topics)
-        return sorted({max(1, most >> place) for place in range(self.arguments.sizes)})

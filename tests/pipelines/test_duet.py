@@ -7,7 +7,7 @@ import pytest
 
 from pipelines import duet, duet_figures
 from pipelines.common import load
-from pipelines.duet_rankers import chosen_grades, grade_scheme, hard_negatives
+from pipelines.reranking import chosen_grades, grade_scheme, hard_negatives
 
 SMALL = ["--epochs", "1", "--batch-size", "8", "--dim", "8", "--depth", "20", "--groups", "12", "--sizes", "2"]
 NETWORK = ["--document-terms", "30", "--filters", "4", "--pooling", "5", "--ngrams", "50"]
