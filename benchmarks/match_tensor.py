@@ -7,7 +7,7 @@ The head of benchmarks/parts/matchzoo.py says how to make that environment.
 A document is 200 words drawn evenly from 20,000; a query four words of its document and four others; a group a query
 with its document and four others, forty groups a step; word vectors have 256 dimensions, the networks the paper's
 sizes. MatchPyramid is the nearest that matchzoo-py has: its match matrix is of word vectors, which no LSTM reads, so it
-does a tenth of the arithmetic; the head of its script says what else is in its favour. Where we re-rank from text, no
+does a fraction of the arithmetic; its script's head says what else is in its favour. Where we re-rank from text, no
 two rows have the same document, unless several queries have them all. We and it take turns, so that what else the
 machine does meets both; ratios are of medians, matchzoo-py's of its best setting.
 """

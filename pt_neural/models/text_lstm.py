@@ -12,7 +12,7 @@ WORDS_AT_ONCE = 6400  # likewise, of texts that are short
 class TextLSTM(nn.LSTM):
     """A bi-directional LSTM over texts that stand one after the other, each read as if it were alone.
 
-    PyTorch reads sequences of different lengths word by word, and trains on them, on a CPU, six times as slowly as on
+    PyTorch reads sequences of different lengths word by word, and trains on them, on a CPU, far more slowly than on
     those of one length. There texts of similar length are filled up at their end, for the second direction in reverse
     order, so that both directions have read a text before they reach what fills it up. A GPU reads them packed.
 
