@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import csr_array
 
 from pt_neural._arguments import checked_choice, checked_number
 from pt_neural._artifacts import read_tensors, write_tensors
 from pt_neural.models.truncated_svd import decompose
 from pt_neural.rankers import TwoTower
 from pt_neural.rankers.fingerprint import fingerprint
-from pt_neural.text import ForwardIndex, PackedSequences, Vocabulary, tokenise_packed
-from pt_neural.text.counts import bag_of_words, count_corpus
-from pt_neural.text.tf_idf import inverse_document_frequency, tf_idf
+from pt_neural.text import ForwardIndex, PackedSequences, Vocabulary
+from pt_neural.text.counts import count_corpus
+from pt_neural.text.tf_idf import TfIdf
 
 if TYPE_CHECKING:
     from pyterrier_dr import FlexIndex
@@ -126,7 +127,7 @@ class LSA(TwoTower):
                 f"LSA needs two terms or more that occur at least {self.min_count} times; {counts.shape[0]:,} "
                 f"documents have {len(vocabulary)}. Give more documents or a smaller min_count"
             )
-        weights = tf_idf(counts, inverse_document_frequency(vocabulary), sublinear_tf=self.sublinear_tf)
+        weights = TfIdf(vocabulary, sublinear_tf=self.sublinear_tf).of_counts(counts)
         return self._set(vocabulary, *decompose(weights, self.dim, self.seed))
 
     def _set(self, vocabulary: Vocabulary, term_vectors: np.ndarray, singular_values: np.ndarray) -> "LSA":
@@ -134,7 +135,7 @@ class LSA(TwoTower):
         for array, shape in zip((term_vectors, singular_values), shapes, strict=True):
             if array.shape != shape or array.dtype != np.float32:
                 raise ValueError(f"an array is {array.dtype} of shape {array.shape}, not float32 of shape {shape}")
-        self._idf = inverse_document_frequency(vocabulary)
+        self._tf_idf = TfIdf(vocabulary, sublinear_tf=self.sublinear_tf)
         self.vocabulary, self.term_vectors, self.singular_values = vocabulary, term_vectors, singular_values
         self._fitted_with, self._mapping = {name: getattr(self, name) for name in FITTED_WITH}, None
         self._fingerprints = {}
@@ -147,7 +148,7 @@ class LSA(TwoTower):
     def encode_documents(self, texts: Sequence[str]) -> np.ndarray:
         """Unit vectors of texts; zero where no term is known."""
         self._require_fitted()
-        return self._project(tokenise_packed(texts, self.vocabulary, drop_unknown=True))
+        return self._project(self._tf_idf.of_texts(texts))
 
     def encode_sequences(self, sequences: PackedSequences, vocabulary: Vocabulary) -> np.ndarray:
         """Unit vectors of documents given as term ids over another vocabulary."""
@@ -156,11 +157,11 @@ class LSA(TwoTower):
         if mapping is None or mapping[0] is not vocabulary:
             ids = vocabulary.mapping_to(self.vocabulary)
             mapping = self._mapping = (vocabulary, np.append(ids, np.int32(-1)))  # -1 stays -1
-        return self._project(PackedSequences(mapping[1][sequences.terms], sequences.offsets))
+        known = PackedSequences(mapping[1][sequences.terms], sequences.offsets)
+        return self._project(self._tf_idf.of_sequences(known))
 
-    def _project(self, sequences: PackedSequences) -> np.ndarray:
-        counts = bag_of_words(sequences, len(self.vocabulary))
-        vectors = tf_idf(counts, self._idf, sublinear_tf=self.sublinear_tf) @ self.term_vectors
+    def _project(self, weights: csr_array) -> np.ndarray:
+        vectors = weights @ self.term_vectors
         return _unit_rows(vectors / self.singular_values if self.scaling == "inverse" else vectors)
 
     def _require_fitted(self) -> None:
@@ -203,7 +204,8 @@ class LSA(TwoTower):
             return None
         settings = self.scaling, self.sublinear_tf
         if settings not in self._fingerprints:
-            arrays = {"term_vectors": self.term_vectors, "singular_values": self.singular_values, "idf": self._idf}
+            idf = self._tf_idf.idf
+            arrays = {"term_vectors": self.term_vectors, "singular_values": self.singular_values, "idf": idf}
             terms = "\n".join(self.vocabulary.terms).encode()
             self._fingerprints[settings] = fingerprint([self.artifact_format, *settings], arrays, terms)
         return self._fingerprints[settings]
