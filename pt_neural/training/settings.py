@@ -15,11 +15,12 @@ from pt_neural._evaluation import parse_measure
 
 Negatives = Literal["judged", "retrieved", "random", "in-batch"]
 Loss = Literal["softmax", "margin", "pointwise"]
+Optimiser = Literal["adam", "adamw", "adagrad", "sgd"]
 
 _CHOICES = {
     "negatives": (None, "judged", "retrieved", "random", "in-batch"),
     "loss": (None, "softmax", "margin", "pointwise"),
-    "optimiser": ("adam", "adamw", "adagrad", "sgd"),
+    "optimiser": (None, "adam", "adamw", "adagrad", "sgd"),
     "device": ("auto", "cpu", "cuda", "gpu", "mps", "tpu"),
     "precision": ("32-true", "bf16-mixed", "16-mixed", "32", 32),
     "verbose": (True, False),
@@ -35,7 +36,7 @@ class Training:
     Args:
         epochs: Passes over the groups, at most.
         batch_size: Groups a step; None for the model's own.
-        optimiser: ``"adam"``, ``"adamw"``, ``"adagrad"`` or ``"sgd"``.
+        optimiser: ``"adam"``, ``"adamw"``, ``"adagrad"`` or ``"sgd"``; None for the model's own, or ``"adam"``.
         learning_rate: The optimiser's; None for the model's own.
         weight_decay: The optimiser's.
         loss: ``"softmax"`` over the group (CLSM paper, equations 5 and 6), ``"margin"`` between the relevant document
@@ -80,7 +81,7 @@ class Training:
 
     epochs: int = 20
     batch_size: int | None = None
-    optimiser: Literal["adam", "adamw", "adagrad", "sgd"] = "adam"
+    optimiser: Optimiser | None = None
     learning_rate: float | None = None
     weight_decay: float = 0.0
     loss: Loss | None = None
@@ -142,7 +143,7 @@ class Training:
 
     def completed(self, defaults: Mapping[str, Any]) -> "Training":
         """The settings with a model's own values for those that are None."""
-        defaults = {"margin": 1.0, **defaults}
+        defaults = {"optimiser": "adam", "margin": 1.0, **defaults}
         lacking = {name: value for name, value in defaults.items() if getattr(self, name) is None}
         return replace(self, **lacking)
 

@@ -87,7 +87,7 @@ def train_table(training: pn.Training, *, dropout: float = 0.0, evaluate=None, h
 def table_training(**settings) -> pn.Training:
     """Four batches an epoch, on the processor, without a word."""
     defaults = {"epochs": 5, "batch_size": 4, "learning_rate": 0.1, "verbose": False, "device": "cpu"}
-    defaults |= {"loss": "softmax", "gamma": 1.0, "negatives": "random"}
+    defaults |= {"loss": "softmax", "gamma": 1.0, "negatives": "random", "optimiser": "adam"}
     return pn.Training(**{**defaults, **settings})
 
 

@@ -13,7 +13,6 @@ WRONG_VALUES = [
     ("epochs", -3),
     ("batch_size", 0),
     ("optimiser", "adamm"),
-    ("optimiser", None),
     ("learning_rate", 0),
     ("learning_rate", float("nan")),
     ("learning_rate", float("inf")),
@@ -126,9 +125,11 @@ def test_a_model_completes_what_is_none():
     assert completed.batch_size == 8
     assert (given.gamma, given.negatives, given.batch_size, given.learning_rate) == (None, None, None, None)
     assert pn.Training(batch_size=5, learning_rate=0.5).completed({"batch_size": 8, "learning_rate": 1.0}) == (
-        pn.Training(batch_size=5, learning_rate=0.5, margin=1.0)
+        pn.Training(batch_size=5, learning_rate=0.5, margin=1.0, optimiser="adam")
     )
     assert given.completed({"margin": 0.1}).margin == 0.1
+    assert given.completed({"optimiser": "sgd"}).optimiser == "sgd"
+    assert pn.Training(optimiser="adagrad").completed({"optimiser": "sgd"}).optimiser == "adagrad"
 
 
 def test_what_a_model_brings_is_checked_as_well():
