@@ -23,7 +23,7 @@ class Counted(Protocol):
 
 
 class TfIdf:
-    """Turns texts into tf-idf vectors of length 1 (SSI paper, section 2): (1 + ln tf) idf or tf idf.
+    """Turns texts into tf-idf vectors of length 1 (SSI paper, section 2.1): (1 + ln tf) idf or tf idf.
 
     Args:
         vocabulary: Terms with their document frequencies: a vocabulary, or bigrams.
