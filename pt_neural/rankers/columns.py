@@ -59,11 +59,16 @@ def accept_text(
             validator.columns(includes=[*also, field], excludes=list(excludes), mode=mode)
 
 
+def accept_candidates(validator: Any, fields: Sequence[str], *, kept: bool) -> None:
+    """Accept frames with queries and documents: their text, or ``docno`` alone where documents are kept."""
+    if kept:
+        validator.result_frame(["query"], mode="score")
+    accept_text(validator, fields, also=["qid", "docno", "query"], mode="score")
+
+
 def accept_scoring(validator: Any, model: "TwoTower") -> None:
     """Accept frames whose rows the model can score: a query, and a document in some form."""
-    if model.documents is not None or model.vectors is not None:
-        validator.result_frame(["query"], mode="score")
-    accept_text(validator, model.fields, also=["qid", "docno", "query"], mode="score")
+    accept_candidates(validator, model.fields, kept=model.documents is not None or model.vectors is not None)
     validator.result_frame(["query", "doc_vec"], mode="score")
     validator.result_frame(["query_vec", "doc_vec"], mode="score")
 

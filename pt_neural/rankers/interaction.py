@@ -8,7 +8,7 @@ import pandas as pd
 import pyterrier as pt
 
 from pt_neural._frames import with_scores
-from pt_neural.rankers.columns import accept_text, validated
+from pt_neural.rankers.columns import accept_candidates, validated
 from pt_neural.rankers.ranker import Ranker
 from pt_neural.rankers.trained import Trained
 from pt_neural.text import ForwardIndex
@@ -55,6 +55,4 @@ class Interaction(Ranker, Trained):
     def check_columns(self, frame: pd.DataFrame, context: pt.Transformer) -> None:
         """Raise an error in the name of ``context`` where the columns of a frame are not enough to score its rows."""
         with validated(frame, context, self.fields) as v:
-            if self.kept_documents() is not None:
-                v.result_frame(["query"], mode="score")
-            accept_text(v, self.fields, also=["qid", "docno", "query"], mode="score")
+            accept_candidates(v, self.fields, kept=self.kept_documents() is not None)

@@ -12,17 +12,18 @@ import pyterrier as pt
 from pt_neural._frames import with_scores
 from pt_neural.rankers.columns import accept_scoring, accept_text, distinct_queries, validated
 from pt_neural.rankers.encoders import DocEncoder, QueryEncoder, TextScorer
-from pt_neural.rankers.ranker import Ranker, require_same_fields
+from pt_neural.rankers.kept_vectors import KeptVectors
+from pt_neural.rankers.ranker import require_same_fields
 from pt_neural.rankers.retriever import VectorRetriever
 from pt_neural.rankers.row_scores import row_scores
-from pt_neural.rankers.vectors import VectorTable, corpus_vectors, forward_index_vectors, write_vectors
+from pt_neural.rankers.vectors import VectorTable, corpus_batches, forward_index_batches, vector_records, write_vectors
 from pt_neural.text import ForwardIndex, PackedSequences, Vocabulary
 
 if TYPE_CHECKING:
     from pyterrier_dr import FlexIndex
 
 
-class TwoTower(Ranker):
+class TwoTower(KeptVectors):
     """Base of the rankers whose score is the dot product of a query vector and a document vector.
 
     By the columns that a frame has, the transformer
@@ -50,50 +51,12 @@ class TwoTower(Ranker):
 
     least_score = -1.0
 
-    def __init__(
-        self,
-        *,
-        fields: str | Sequence[str] | None = None,
-        documents: ForwardIndex | None = None,
-        vectors: "FlexIndex | None" = None,
-        batch_size: int = 1024,
-        verbose: bool = False,
-    ):
-        if documents is not None and vectors is not None:
-            raise ValueError("give documents or vectors, not both: each tells where document vectors come from")
-        super().__init__(fields=fields, documents=documents, batch_size=batch_size, verbose=verbose)
-        self.vectors = vectors
-
-    @property
-    def vectors(self) -> "FlexIndex | None":
-        """Kept vectors to re-rank with; ``model.vectors = model.index(..)`` sets them after training.
-
-        Those that :meth:`index` of another model made are refused, and so are this one's from before a new training.
-        """
-        return self._vectors
-
-    @vectors.setter
-    def vectors(self, vectors: "FlexIndex | None") -> None:
-        if vectors is not None:
-            self._require_document_vectors("vectors=")
-        table = None if vectors is None else VectorTable(vectors)
-        if table is not None:
-            table.require_made_by(self)
-        self._vectors, self._table = vectors, table
+    def _open(self, vectors: "FlexIndex | str | os.PathLike") -> VectorTable:
+        self._require_document_vectors("vectors=")
+        return VectorTable(vectors)
 
     def _require_document_vectors(self, what: str) -> None:
         """Raise ValueError in the name of what needs them where documents have no vectors of their own."""
-
-    def _check_options(self) -> None:
-        if self._table is not None:
-            self._table.require_made_by(self)
-
-    def _require_no_vectors(self) -> None:
-        if self.vectors is not None:
-            raise ValueError(
-                f"{self!r} has vectors=, which a new training would not change: train without them, then set "
-                "model.vectors = model.index(path, corpus)"
-            )
 
     @abstractmethod
     def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
@@ -139,34 +102,23 @@ class TwoTower(Ranker):
         if self._table is not None:
             self._table.require_made_by(self)
             return self._table.matrix, self._table.rows(frame["docno"].to_list())
-        if self.documents is not None:
-            rows, docnos = pd.factorize(frame["docno"], use_na_sentinel=False)
-            return self.encode_stored(list(docnos)), rows
-        if not any(field in frame for field in self.fields):
+        if self.documents is None and not any(field in frame for field in self.fields):
             return np.stack(frame["doc_vec"].to_list()), np.arange(len(frame))
-        rows, texts = pd.factorize(np.array(self.frame_texts(frame), dtype=object))
-        return self.encode_texts(list(texts)), rows
+        rows, documents = self._distinct_documents(frame)
+        encode = self.encode_texts if self.documents is None else self.encode_stored
+        return encode(documents), rows
 
     def encode_texts(self, texts: Sequence[str]) -> np.ndarray:
         """Vectors of document texts in batches of ``batch_size``, with a progress bar if the model is verbose."""
-        starts = range(0, len(texts), self.batch_size)
-        blocks = (self.encode_documents(texts[start : start + self.batch_size]) for start in starts)
-        return self._stack(blocks, len(starts))
+        return np.concatenate(self._in_batches(self.encode_documents, texts))
 
     def encode_stored(self, docnos: Sequence[str]) -> np.ndarray:
         """Vectors of documents of the forward index, in batches like :meth:`encode_texts`."""
-        starts = range(0, len(docnos), self.batch_size)
-        blocks = (
-            self.encode_sequences(
-                self.documents.sequences(docnos[start : start + self.batch_size]), self.documents.vocabulary
-            )
-            for start in starts
-        )
-        return self._stack(blocks, len(starts))
 
-    def _stack(self, blocks: Iterable[np.ndarray], total: int) -> np.ndarray:
-        progress = pt.tqdm(blocks, desc=f"{self!r} documents", unit="batch", total=total, disable=not self.verbose)
-        return np.concatenate(list(progress))
+        def encode(some: Sequence[str]) -> np.ndarray:
+            return self.encode_sequences(self.documents.sequences(some), self.documents.vocabulary)
+
+        return np.concatenate(self._in_batches(encode, docnos))
 
     def query_encoder(self) -> QueryEncoder:
         """Transformer that adds ``query_vec`` to frames with ``query``."""
@@ -202,11 +154,11 @@ class TwoTower(Ranker):
         self._require_document_vectors("index")
         if isinstance(corpus, ForwardIndex):
             require_same_fields(self.fields, corpus)
-            records = forward_index_vectors(corpus, self.encode_sequences, self.batch_size)
-            total = len(corpus)
+            batches, total = forward_index_batches(corpus, self.encode_sequences, self.batch_size), len(corpus)
         else:
-            records = corpus_vectors(corpus, self.document_text, self.encode_documents, self.batch_size)
+            batches = corpus_batches(corpus, self.document_text, self.encode_documents, self.batch_size)
             total = None
+        records = vector_records(batches)
         progress = pt.tqdm(records, desc=f"{self!r} vectors", unit="doc", total=total, disable=not verbose)
         return write_vectors(path, progress, fingerprint=self.fingerprint(), overwrite=overwrite)
 

@@ -1,28 +1,26 @@
 """Document vectors on disk: written once, read by docno as rows of a memory-mapped matrix."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
-from itertools import chain, islice, repeat
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pandas as pd
 
 from pt_neural._artifacts import METADATA, atomic_directory, read_json, write_json
+from pt_neural.rankers.kept_table import FINGERPRINT, KeptTable
 from pt_neural.text import ForwardIndex, read_documents
 
 if TYPE_CHECKING:
     from pyterrier_dr import FlexIndex
 
-    from pt_neural.rankers.two_tower import TwoTower
-
 Records = Iterator[dict[str, Any]]
-FINGERPRINT = "model_fingerprint"  # in the metadata of vector indexes
+Encoded = TypeVar("Encoded")
 
 
-class VectorTable:
+class VectorTable(KeptTable):
     """The vectors of a ``pyterrier_dr.FlexIndex``, looked up by docno.
 
     Args:
@@ -45,53 +43,15 @@ class VectorTable:
         """All vectors, memory-mapped, float32 of shape (documents, dimensions)."""
         return self._content[1]
 
-    @cached_property
-    def _fingerprint(self) -> str | None:
-        return read_json(Path(self.path) / METADATA).get(FINGERPRINT)
-
-    def require_made_by(self, model: "TwoTower") -> None:
-        """Raise ValueError if these are the vectors of another model, as far as they and the model tell."""
-        if not os.path.exists(self.path) or model.fingerprint() is None:
-            return  # there is nothing yet to compare
-        if self._fingerprint not in (None, model.fingerprint()):
-            raise ValueError(
-                f"the vectors in {self.path} were made by another model than this {model!r}, or by this one before it "
-                f"was fitted anew; index the collection again: model.index({self.path!r}, corpus, overwrite=True)"
-            )
-
-    @cached_property
-    def docnos(self) -> pd.api.extensions.ExtensionArray:
+    @property
+    def docno_list(self) -> list[str]:
         """The docno of each row."""
-        return pd.array(self._content[0], dtype="str")
-
-    @cached_property
-    def order(self) -> np.ndarray:
-        """The place of each row when sorted by docno, int64."""
-        return np.argsort(np.argsort(np.array(self._content[0], dtype=object), kind="stable"))
+        return self._content[0]
 
     @cached_property
     def empty(self) -> np.ndarray:
         """Rows whose vector is zero, int64."""
         return np.flatnonzero(~self.matrix.any(axis=1))
-
-    @cached_property
-    def _rows(self) -> dict[str, int]:
-        return {docno: row for row, docno in enumerate(self._content[0])}
-
-    def rows(self, docnos: Sequence[str]) -> np.ndarray:
-        """Row numbers of documents, int64 of shape ``(len(docnos),)``.
-
-        Raises:
-            ValueError: If a document has no vector.
-        """
-        rows = np.fromiter(map(self._rows.get, docnos, repeat(-1)), np.int64, len(docnos))
-        if (rows < 0).any():
-            unknown = sorted({str(docnos[i]) for i in np.flatnonzero(rows < 0)[:1000]})
-            raise ValueError(
-                f"{self.path} has no vectors for {', '.join(unknown[:3])}{' and others' if len(unknown) > 3 else ''}; "
-                "index the collection that the candidates come from"
-            )
-        return rows
 
     def __reduce__(self) -> tuple:
         return VectorTable, (self.path,)
@@ -145,25 +105,30 @@ def _several(records: Records) -> Records:
     yield from chain([first, second], records)
 
 
-def corpus_vectors(
+def corpus_batches(
     corpus: Iterable[Mapping[str, Any]] | pd.DataFrame,
     read: Callable[[Mapping[str, Any]], str],
-    encode: Callable[[list[str]], np.ndarray],
+    encode: Callable[[list[str]], Encoded],
     batch_size: int,
-) -> Records:
-    """Encode a corpus batch by batch; ``read`` gives the text of a document."""
+) -> Iterator[tuple[list[str], Encoded]]:
+    """Encode a corpus batch by batch; ``read`` gives the text of a document. Yields docnos, and their encodings."""
     documents = read_documents(corpus)
     while batch := list(islice(documents, batch_size)):
-        vectors = encode([read(document) for _, document in batch])
-        for (docno, _), vector in zip(batch, vectors, strict=True):
-            yield {"docno": docno, "doc_vec": vector}
+        yield [docno for docno, _ in batch], encode([read(document) for _, document in batch])
 
 
-def forward_index_vectors(documents: ForwardIndex, encode: Callable[..., np.ndarray], batch_size: int) -> Records:
-    """Encode the term sequences of a forward index batch by batch."""
+def forward_index_batches(
+    documents: ForwardIndex, encode: Callable[..., Encoded], batch_size: int
+) -> Iterator[tuple[list[str], Encoded]]:
+    """Encode the term sequences of a forward index batch by batch. Yields docnos, and their encodings."""
     docnos, sequences = documents.docnos, documents.all()
     for start in range(0, len(docnos), batch_size):
         rows = np.arange(start, min(start + batch_size, len(docnos)))
-        vectors = encode(sequences.take(rows), documents.vocabulary)
-        for row, vector in zip(rows, vectors, strict=True):
-            yield {"docno": docnos[row], "doc_vec": vector}
+        yield docnos[start : start + batch_size], encode(sequences.take(rows), documents.vocabulary)
+
+
+def vector_records(batches: Iterable[tuple[list[str], np.ndarray]]) -> Records:
+    """One record a document, as vector indexes take them."""
+    for docnos, vectors in batches:
+        for docno, vector in zip(docnos, vectors, strict=True):
+            yield {"docno": docno, "doc_vec": vector}

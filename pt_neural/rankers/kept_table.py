@@ -1,0 +1,78 @@
+"""What a model kept of documents, looked up by docno."""
+
+import os
+from abc import abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import repeat
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from pt_neural._artifacts import METADATA, read_json
+
+if TYPE_CHECKING:
+    from pt_neural.rankers.kept_vectors import KeptVectors
+
+FINGERPRINT = "model_fingerprint"  # in the metadata of what was kept
+
+
+class KeptTable:
+    """Base of what knows the docno of each row, and which model made the rows.
+
+    Attributes:
+        path: The directory, a string or a ``Path``.
+    """
+
+    path: str | os.PathLike
+
+    @property
+    @abstractmethod
+    def docno_list(self) -> list[str]:
+        """The docno of each row."""
+
+    @cached_property
+    def docnos(self) -> pd.api.extensions.ExtensionArray:
+        """The docno of each row, as frames hold them."""
+        return pd.array(self.docno_list, dtype="str")
+
+    @cached_property
+    def order(self) -> np.ndarray:
+        """The place of each row when sorted by docno, int64."""
+        return np.argsort(np.argsort(np.array(self.docno_list, dtype=object), kind="stable"))
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {docno: row for row, docno in enumerate(self.docno_list)}
+
+    def rows(self, docnos: Sequence[str]) -> np.ndarray:
+        """Row numbers of documents, int64 of shape ``(len(docnos),)``.
+
+        Raises:
+            ValueError: If a document has no vector.
+        """
+        rows = np.fromiter(map(self._numbers.get, docnos, repeat(-1)), np.int64, len(docnos))
+        if (rows < 0).any():
+            unknown = sorted({str(docnos[i]) for i in np.flatnonzero(rows < 0)[:1000]})
+            raise ValueError(
+                f"{self.path} has no vectors for {', '.join(unknown[:3])}{' and others' if len(unknown) > 3 else ''}; "
+                "index the collection that the candidates come from"
+            )
+        return rows
+
+    @cached_property
+    def _fingerprint(self) -> str | None:
+        return read_json(Path(self.path) / METADATA).get(FINGERPRINT)
+
+    def require_made_by(self, model: "KeptVectors") -> None:
+        """Raise ValueError if these are the vectors of another model, as far as they and the model tell."""
+        if not os.path.exists(self.path) or model.fingerprint() is None:
+            return  # there is nothing yet to compare
+        if self._fingerprint not in (None, model.fingerprint()):
+            path = os.fspath(self.path)
+            raise ValueError(
+                f"the vectors in {path} were made by another model than this {model!r}, or by this one before it "
+                f"was fitted anew; index the collection again: model.index({path!r}, corpus, overwrite=True)"
+            )
