@@ -6,6 +6,10 @@ import ir_measures
 import numpy as np
 import pandas as pd
 
+from pt_neural._measures import RankLoss
+
+ir_measures.measures.register(RankLoss)  # so that it is found by its name
+
 
 class RunEvaluator:
     """Evaluates one measure for different scores of the same (query, document) rows.
@@ -17,7 +21,8 @@ class RunEvaluator:
     Args:
         rows: Frame with ``qid`` and ``docno``.
         qrels: Frame with ``qid``, ``docno``, ``label``.
-        qids: Queries to evaluate; those without judgements are left out, those without rows count 0.
+        qids: Queries to evaluate; those without judgements are left out, those without rows count what the
+            measure gives where nothing was retrieved, which is 0 for most.
         measure: A measure of ir_measures.
 
     Raises:
@@ -33,9 +38,11 @@ class RunEvaluator:
             columns={"qid": "query_id", "docno": "doc_id", "label": "relevance"}
         )
         self._evaluator = ir_measures.evaluator([measure], relevant[["query_id", "doc_id", "relevance"]])
+        self._default = measure.DEFAULT
         self._cutoff = None if measure.params.get("judged_only") else measure.params.get("cutoff")
         self._docnos = rows["docno"].to_numpy(dtype=object)
         self._blocks = _rows_by_query(rows["qid"], self.qids)
+        self._takes_frames = hasattr(measure, "runtime_impl")  # where ir_measures would make frames of dicts, slowly
 
     def __call__(self, scores: np.ndarray) -> np.ndarray:
         """Evaluate one score vector.
@@ -46,9 +53,18 @@ class RunEvaluator:
         Returns:
             The measure for each of ``qids``, float64.
         """
-        run = {qid: self._best(rows, scores[rows]) for qid, rows in self._blocks.items()}
+        run = self._frame(scores) if self._takes_frames else self._dicts(scores)
         values = {metric.query_id: metric.value for metric in self._evaluator.iter_calc(run)}
-        return np.array([values.get(qid, 0.0) for qid in self.qids])
+        return np.array([values.get(qid, self._default) for qid in self.qids])
+
+    def _dicts(self, scores: np.ndarray) -> dict[str, dict[str, float]]:
+        return {qid: self._best(rows, scores[rows]) for qid, rows in self._blocks.items()}
+
+    def _frame(self, scores: np.ndarray) -> pd.DataFrame:
+        sizes = [len(rows) for rows in self._blocks.values()]
+        rows = np.concatenate([np.empty(0, dtype=np.int64), *self._blocks.values()])
+        qids = np.repeat(np.array(list(self._blocks), dtype=object), sizes)
+        return pd.DataFrame({"query_id": qids, "doc_id": self._docnos[rows], "score": scores[rows]})
 
     def _best(self, rows: np.ndarray, scores: np.ndarray) -> dict[str, float]:
         if self._cutoff is not None and len(scores) > self._cutoff:

@@ -8,6 +8,7 @@ Frames go in and come out; what can be drawn has ``plot``::
     by_length(per_query(result), topics).plot()
 """
 
+from pt_neural._measures import RankLoss
 from pt_neural.experiment.alpha import AlphaCurve, tune_alpha
 from pt_neural.experiment.breakdown import Breakdown, by_length, by_rarity, count_terms
 from pt_neural.experiment.components import SystemComponents, pca
@@ -21,6 +22,7 @@ __all__ = [
     "AlphaCurve",
     "Breakdown",
     "CrossValidated",
+    "RankLoss",
     "SystemComponents",
     "auc",
     "auc_per_query",

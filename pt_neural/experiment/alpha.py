@@ -10,6 +10,7 @@ from ir_measures import nDCG
 
 from pt_neural._evaluation import RunEvaluator, parse_measure
 from pt_neural._frames import with_scores
+from pt_neural._measures import direction
 from pt_neural.rankers import Mixture
 from pt_neural.rankers.mixture import Sides
 
@@ -31,13 +32,13 @@ class AlphaCurve:
     def __init__(
         self,
         per_query: pd.DataFrame,
-        measure: str,
+        measure: ir_measures.Measure | str,
         fold_alphas: dict[object, float] | None = None,
         run: pd.DataFrame | None = None,
     ):
         self.per_query = per_query
-        self.measure = measure
-        self.alpha = best_alpha(per_query)
+        self.measure = str(measure)
+        self.alpha = best_alpha(per_query, parse_measure(measure))
         self.fold_alphas = fold_alphas or {}
         self.run = run
 
@@ -66,7 +67,7 @@ class AlphaCurve:
         if ax is None:
             _, ax = plt.subplots(figsize=(6, 3.6), layout="constrained")
         frame = self.to_frame()
-        mean, best = frame[self.measure], frame[self.measure].max()
+        mean, best = frame[self.measure], self.per_query.loc[self.alpha].mean()
         (line,) = ax.plot(frame["alpha"], mean, label=label and f"{label} (best alpha {self.alpha:.2f})")
         ax.plot(self.alpha, best, "o", color=line.get_color())
         if interval:
@@ -106,7 +107,8 @@ def tune_alpha(
         topics: Queries to tune on (``qid, query``), or a result frame if the pipeline begins with a re-ranker. They
             must not be the queries that the mixture is then judged by.
         qrels: Judgements of these queries (``qid, docno, label``).
-        measure: A measure of ir_measures, or its name such as ``"nDCG@10"`` or ``"ndcg_cut_10"``.
+        measure: A measure of ir_measures, or its name such as ``"nDCG@10"`` or ``"ndcg_cut_10"``. The largest mean is
+            the best, or the smallest of :data:`~pt_neural.experiment.RankLoss`.
         points: How many evenly spaced alphas from 0 to 1 to try.
         folds: For collections without a dev set. A number of random folds, or a frame with ``qid`` and ``fold``: each
             fold's queries are ranked with the alpha that is best on the others, in ``curve.run``. Report that run:
@@ -139,21 +141,21 @@ def tune_alpha(
     progress = pt.tqdm(alphas, desc="alpha", disable=not verbose)
     per_query = pd.DataFrame([evaluate(sides.scores(alpha)) for alpha in progress], index=alphas, columns=evaluate.qids)
     if folds is None:
-        curve = AlphaCurve(per_query, str(measure))
+        curve = AlphaCurve(per_query, measure)
     else:
         assignment = assign_folds(folds, evaluate.qids, seed)
         fold_alphas = {
-            fold: best_alpha(per_query.loc[:, assignment != fold]) for fold in sorted(set(assignment.tolist()))
+            fold: best_alpha(per_query.loc[:, assignment != fold], measure) for fold in sorted(set(assignment.tolist()))
         }
         run = _fold_run(sides, dict(zip(evaluate.qids, assignment.tolist(), strict=True)), fold_alphas)
-        curve = AlphaCurve(per_query, str(measure), fold_alphas, run)
+        curve = AlphaCurve(per_query, measure, fold_alphas, run)
     mixture.alpha = curve.alpha
     return curve
 
 
-def best_alpha(per_query: pd.DataFrame) -> float:
-    """The alpha with the highest mean over queries; of equally good ones the smallest."""
-    means = per_query.to_numpy().mean(axis=1)
+def best_alpha(per_query: pd.DataFrame, measure: ir_measures.Measure) -> float:
+    """The alpha with the best mean over queries; of equally good ones the smallest."""
+    means = direction(measure) * per_query.to_numpy().mean(axis=1)
     return float(per_query.index[np.flatnonzero(means >= means.max() - 1e-12)[0]])
 
 

@@ -5,6 +5,7 @@ from typing import Literal
 import pandas as pd
 
 from pt_neural._arguments import checked_choice
+from pt_neural._measures import share_in_order
 
 Unjudged = Literal["non-relevant", "left out"]
 
@@ -62,15 +63,10 @@ def auc_per_query(
 
         auc_per_query(run, qrels).mean()
     """
-    from sklearn.metrics import roc_auc_score
-
     pairs = _pairs(run, qrels, rel, unjudged)
-    both = pairs.groupby("qid")["relevant"].transform("nunique") == 2
-    areas = {
-        qid: float(roc_auc_score(rows["relevant"], rows["score"]))
-        for qid, rows in pairs[both].groupby("qid", sort=False)
-    }
-    return pd.Series(areas, name="AUC", dtype=float).rename_axis("qid")
+    queries, qids = pd.factorize(pairs["qid"])
+    areas = share_in_order(queries, pairs["score"].to_numpy(), pairs["relevant"].to_numpy(), len(qids))
+    return pd.Series(areas, index=qids, name="AUC").dropna().rename_axis("qid")
 
 
 def _pairs(run: pd.DataFrame, qrels: pd.DataFrame, rel: int, unjudged: Unjudged) -> pd.DataFrame:

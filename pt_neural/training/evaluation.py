@@ -40,7 +40,7 @@ def dev_evaluator(
     used = rows["qid"].isin(qids)
     if rows[used].merge(qrels[qrels["label"] > 0], on=["qid", "docno"]).empty:
         raise ValueError(
-            "no dev candidate is judged relevant (label above 0), so that the dev measure would be 0 after each epoch: "
-            "are dev candidates and dev qrels of the same split and collection?"
+            "no dev candidate is judged relevant (label above 0), so that the dev measure would be the same after each "
+            "epoch: are dev candidates and dev qrels of the same split and collection?"
         )
     return frame[used], RunEvaluator(rows[used], qrels, qids, training.dev_measure)

@@ -15,6 +15,7 @@ from lightning.pytorch import LightningModule, Trainer
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
+from pt_neural._measures import direction
 from pt_neural.training.callbacks import EpochBars, KeepCheckpoints, StopEarly, TimeLimit
 from pt_neural.training.sampling import Batch, EpochSampler, GroupBatches
 from pt_neural.training.settings import Training
@@ -101,7 +102,9 @@ class GroupTraining(LightningModule):
 
     def last_is_best(self) -> bool:
         """Whether the epoch that just ended has the best dev measure, the first of equals; without one, always."""
-        values = [record.get(self.dev_name, record["epoch"]) for record in self.history]
+        if self.evaluate is None:
+            return True
+        values = [direction(self.training_settings.dev_measure) * record[self.dev_name] for record in self.history]
         return values.index(max(values)) == len(values) - 1
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
@@ -117,7 +120,8 @@ def trainer_for(training: Training, checkpoints: KeepCheckpoints, *, dev: bool =
     """Lightning's Trainer for these settings."""
     callbacks = [checkpoints]
     if dev and training.patience is not None:
-        callbacks.append(StopEarly(f"dev {training.dev_measure}", mode="max", patience=training.patience))
+        mode = "max" if direction(training.dev_measure) > 0 else "min"
+        callbacks.append(StopEarly(f"dev {training.dev_measure}", mode=mode, patience=training.patience))
     if training.max_time is not None:
         callbacks.append(TimeLimit(training.max_time))
     if training.verbose:

@@ -43,6 +43,20 @@ def test_finds_the_planted_alpha_and_sets_it(setting):
     assert len(curve.to_frame()) == 101
 
 
+def test_the_smallest_rank_loss_is_the_best(setting):
+    _, candidates, qrels, other = setting
+    curve = pn.tune_alpha(pn.Mixture(other), candidates, qrels, "RankLoss", points=11, folds=2)
+    means = curve.to_frame().set_index("alpha")["RankLoss"]
+    assert curve.alpha == means.idxmin()
+    assert 0.2 <= curve.alpha <= 0.4
+    for alpha in (0.0, 0.3, 1.0):
+        run = pn.Mixture(other, alpha=alpha).transform(candidates)
+        assert means[alpha] == pytest.approx(1 - pn.experiment.auc_per_query(run, qrels).mean())
+    assert all(0.1 <= alpha <= 0.5 for alpha in curve.fold_alphas.values())
+    (mark,) = [line for line in curve.plot().lines if line.get_marker() == "o"]
+    assert mark.get_ydata() == [means.min()]
+
+
 def test_measures_by_name(setting):
     _, candidates, qrels, other = setting
     curves = [pn.tune_alpha(pn.Mixture(other), candidates, qrels, measure, points=5) for measure in ("map", AP)]

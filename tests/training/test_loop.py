@@ -134,6 +134,14 @@ def test_the_weights_of_the_best_epoch_are_kept(fit_table):
     assert not network.training
 
 
+def test_the_smallest_rank_loss_is_the_best(fit_table):
+    measure, history = Scripted(0.5, 0.2, 0.2, 0.4, 0.1), []
+    network = fit_table(evaluate=measure, history=history, patience=2, dev_measure="RankLoss")
+    assert [record["dev RankLoss"] for record in history] == [0.5, 0.2, 0.2, 0.4]
+    for name, weight in weights(network).items():
+        np.testing.assert_array_equal(weight, measure.weights[1][name])
+
+
 def test_without_dev_the_last_weights_are_kept(fit_table):
     two, three = fit_table(epochs=2), fit_table(epochs=3)
     assert differ(two, three)
