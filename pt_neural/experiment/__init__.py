@@ -11,11 +11,13 @@ Frames go in and come out; what can be drawn has ``plot``::
 from pt_neural._measures import RankLoss
 from pt_neural.experiment.alpha import AlphaCurve, tune_alpha
 from pt_neural.experiment.breakdown import Breakdown, by_length, by_rarity, count_terms
+from pt_neural.experiment.candidates import keyword_queries, with_random_documents
 from pt_neural.experiment.components import SystemComponents, pca
 from pt_neural.experiment.differences import significance
 from pt_neural.experiment.ensembles import CrossValidated, cross_validate
 from pt_neural.experiment.reciprocal_rank import expected_reciprocal_rank
 from pt_neural.experiment.roc import auc, auc_per_query
+from pt_neural.experiment.standard_errors import standard_errors, with_standard_errors
 from pt_neural.experiment.values import per_query
 
 __all__ = [
@@ -31,8 +33,12 @@ __all__ = [
     "count_terms",
     "cross_validate",
     "expected_reciprocal_rank",
+    "keyword_queries",
     "pca",
     "per_query",
     "significance",
+    "standard_errors",
     "tune_alpha",
+    "with_random_documents",
+    "with_standard_errors",
 ]
