@@ -14,6 +14,8 @@ _HOMES = {
     "EmbeddingSpaces": "pt_neural.embeddings",
     "DESM": "pt_neural.models",
     "LSA": "pt_neural.models",
+    "TFIDF": "pt_neural.models",
+    "Rocchio": "pt_neural.models",
     "DSSM": "pt_neural.models",
     "CLSM": "pt_neural.models",
     "CDSSM": "pt_neural.models",

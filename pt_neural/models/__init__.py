@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import Any
 
-# Loaded on first use: importing a network imports torch, which DESM and LSA do without.
+# Loaded on first use: importing a network imports torch, which DESM, LSA and TFIDF do without.
 _FILES = {
     "CDSSM": "clsm",
     "CLSM": "clsm",
@@ -16,7 +16,9 @@ _FILES = {
     "LSA": "lsa",
     "MatchTensor": "match_tensor",
     "MatchTensorSSM": "match_tensor",
+    "Rocchio": "rocchio",
     "SSM": "ssm",
+    "TFIDF": "tf_idf",
 }
 
 __all__ = sorted(_FILES)

@@ -63,9 +63,13 @@ class BilinearRanker(KeptVectors):
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Re-rank a result frame; see the class for the columns that it needs."""
-        with validated(inp, self, self.fields) as v:
-            accept_candidates(v, self.fields, kept=self.documents is not None or self.vectors is not None)
+        self.check_columns(inp, self)
         return self.score(inp)
+
+    def check_columns(self, frame: pd.DataFrame, context: pt.Transformer) -> None:
+        """Raise an error in the name of ``context`` where the columns of a frame are not enough to score its rows."""
+        with validated(frame, context, self.fields) as v:
+            accept_candidates(v, self.fields, kept=self.documents is not None or self.vectors is not None)
 
     def text_scorer(self) -> "BilinearRanker":
         """The ranker itself, which does nothing but re-rank."""
