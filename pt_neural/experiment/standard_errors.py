@@ -54,7 +54,8 @@ def with_standard_errors(result: pd.DataFrame, *, digits: int = 3) -> pd.DataFra
 
     Example::
 
-        print(with_standard_errors(result).to_markdown())
+        result = pt.Experiment([tfidf, ssi], test, qrels, [AP, P @ 10], names=["TFIDF", "SSI"], perquery=True)
+        with_standard_errors(result)
     """
     digits = checked_number("digits", digits, int, least=0)
     frame = standard_errors(result)
