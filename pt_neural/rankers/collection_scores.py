@@ -4,6 +4,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from pt_neural.rankers.term_vectors import TermVectors
+from pt_neural.rankers.vectors import require_same_dimensions
 from pt_neural.rankers.weighed import Weighed
 
 QUERIES_PER_PRODUCT = 16  # whose weights of a term lie in one cache line
@@ -21,23 +22,32 @@ def collection_scores(queries: Weighed, vectors: TermVectors) -> np.ndarray:
         float32 of shape ``(queries, documents)``; -inf for what must not be found: everything by a query without any
         known word, documents without any known word, and, where only single terms count, as without a latent part
         and with few weights of each query, documents that share no term with the query.
+
+    Raises:
+        ValueError: If queries and documents cannot belong to one model.
     """
-    scores = term_scores(queries.terms, vectors)
-    if queries.latent is not None:
-        scores += queries.latent @ vectors.weighed.latent.T
-        scores[:, vectors.unknown] = -np.inf
-    elif isinstance(queries.terms, np.ndarray):
-        scores[:, vectors.unknown] = -np.inf
+    if queries.terms is None:
+        scores = _latent_scores(queries.latent, vectors)
     else:
+        scores = term_scores(queries.terms, vectors)
+        if queries.latent is not None:
+            scores += _latent_scores(queries.latent, vectors)
+    if queries.latent is None and not isinstance(queries.terms, np.ndarray):
         scores[~_shared(queries.terms, scores, vectors)] = -np.inf
+    else:
+        scores[:, vectors.unknown] = -np.inf
     scores[~queries.known()] = -np.inf
     return scores
 
 
-def term_scores(weights: csr_array | np.ndarray | None, vectors: TermVectors) -> np.ndarray:
+def _latent_scores(latent: np.ndarray, vectors: TermVectors) -> np.ndarray:
+    require_same_dimensions(latent, vectors.weighed.latent)
+    return latent @ vectors.weighed.latent.T
+
+
+def term_scores(weights: csr_array | np.ndarray, vectors: TermVectors) -> np.ndarray:
     """The lexical part of the scores of all documents, float32 of shape ``(queries, documents)``."""
-    if weights is None:
-        return 0
+    require_same_dimensions(weights, vectors.terms)
     scores = np.empty((weights.shape[0], len(vectors)), dtype=np.float32)
     short = _are_short(weights, vectors)
     for product, chosen in ((_by_postings, short), (_by_rows, ~short)):

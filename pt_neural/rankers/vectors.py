@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import sparray
 
 from pt_neural._artifacts import METADATA, atomic_directory, read_json, write_json
 from pt_neural.rankers.kept_table import FINGERPRINT, KeptTable
@@ -64,7 +65,7 @@ def open_vectors(path: str | os.PathLike) -> "FlexIndex":
     return FlexIndex(os.fspath(path), verbose=False)
 
 
-def require_same_dimensions(queries: np.ndarray, documents: np.ndarray) -> None:
+def require_same_dimensions(queries: np.ndarray | sparray, documents: np.ndarray | sparray) -> None:
     """Raise ValueError if query and document vectors cannot belong to one model."""
     if queries.shape[1] != documents.shape[1]:
         raise ValueError(

@@ -7,6 +7,7 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from pt_neural.rankers.row_scores import ROWS_PER_BLOCK, row_products
+from pt_neural.rankers.vectors import require_same_dimensions
 
 
 class Weighed(NamedTuple):
@@ -50,6 +51,9 @@ def products(queries: Weighed, query_rows: np.ndarray, documents: Weighed, docum
     Returns:
         float32 array of shape ``(pairs,)``.
 
+    Raises:
+        ValueError: If queries and documents cannot belong to one model.
+
     Example::
 
         >>> one = Weighed(None, csr_array(np.array([[0.6, 0.8, 0.0]], dtype=np.float32)))
@@ -60,6 +64,7 @@ def products(queries: Weighed, query_rows: np.ndarray, documents: Weighed, docum
     if queries.latent is not None and documents.latent is not None:
         scores += row_products(queries.latent, query_rows, documents.latent, document_rows)
     if queries.terms is not None and documents.terms is not None:
+        require_same_dimensions(queries.terms, documents.terms)
         for start in range(0, len(scores), ROWS_PER_BLOCK):
             block = slice(start, start + ROWS_PER_BLOCK)
             scores[block] += _term_products(queries.terms, query_rows[block], documents.terms[document_rows[block]])

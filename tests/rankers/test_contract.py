@@ -1,4 +1,4 @@
-"""What every ranker promises, whatever its model; and what every two-tower ranker does."""
+"""What every ranker promises, whatever its model; what those with kept vectors do; and what two-tower rankers do."""
 
 import inspect
 import json
@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from joblib import Parallel, delayed
 
 import pt_neural as pn
+from pt_neural.rankers import TwoTower
 from pt_neural.rankers.embedded_ranker import EmbeddedRanker
 from pt_neural.text import PackedSequences, Vocabulary, tokenise
 
@@ -52,6 +53,10 @@ def desm() -> pn.DESM:
 
 def lsa() -> pn.LSA:
     return pn.LSA(dim=4, min_count=1).fit_corpus(CORPUS, verbose=False)
+
+
+def tfidf() -> pn.TFIDF:
+    return pn.TFIDF().fit_corpus(CORPUS, verbose=False)
 
 
 def dssm() -> pn.DSSM:
@@ -108,8 +113,10 @@ def match_tensor_exact() -> pn.MatchTensorSSM:
 
 INTERACTION = (duet_local, duet_distributed, duet, drmm, match_tensor, match_tensor_ssm, match_tensor_exact)
 TOWERS = {make.__name__: cache(make) for make in (desm, lsa, dssm, clsm, ssm)}
+BILINEAR = {make.__name__: cache(make) for make in (tfidf,)}
+KEEPERS = {**TOWERS, **BILINEAR}
 RERANKERS = {make.__name__: cache(make) for make in (*INTERACTION, ssm_attention)}
-FITTED = {**TOWERS, **RERANKERS}
+FITTED = {**KEEPERS, **RERANKERS}
 TRAINED = ["dssm", "clsm", "ssm", *RERANKERS]
 UNFITTED = {
     "lsa": pn.LSA,
@@ -117,6 +124,7 @@ UNFITTED = {
     "clsm": pn.CLSM,
     "ssm": lambda **options: pn.SSM(spaces(), **options),
 }
+UNFITTED_BILINEAR = {"tfidf": pn.TFIDF}
 UNFITTED_RERANKERS = {
     "duet_local": pn.DuetLocal,
     "duet_distributed": pn.DuetDistributed,
@@ -139,6 +147,11 @@ def tower(request):
     return TOWERS[request.param]()
 
 
+@pytest.fixture(params=KEEPERS)
+def keeper(request):
+    return KEEPERS[request.param]()
+
+
 @pytest.fixture
 def like(tmp_path):
     """Gives a copy of a ranker that differs in some arguments, by way of the disk."""
@@ -157,8 +170,9 @@ def forward(tmp_path) -> pn.ForwardIndex:
 
 
 @pytest.fixture
-def vectors(tower, tmp_path):
-    return tower.index(tmp_path / "vectors", CORPUS, verbose=False)
+def vectors(request, tmp_path):
+    model = request.getfixturevalue("tower" if "tower" in request.fixturenames else "keeper")
+    return model.index(tmp_path / "vectors", CORPUS, verbose=False)
 
 
 def scores(ranker, frame: pd.DataFrame) -> np.ndarray:
@@ -207,9 +221,9 @@ def test_empty_frames_get_their_columns(tower, columns, added):
 
 
 @pytest.mark.parametrize(("lacking", "named"), [(["title", "text"], "text"), (["query"], "query"), (["qid"], "qid")])
-def test_missing_columns_are_named(tower, lacking, named):
+def test_missing_columns_are_named(keeper, lacking, named):
     with pytest.raises(KeyError, match=named):
-        tower.text_scorer().transform(CANDIDATES.drop(columns=lacking))
+        keeper.text_scorer().transform(CANDIDATES.drop(columns=lacking))
 
 
 def test_a_forgotten_text_loader_is_named(ranker):
@@ -220,9 +234,9 @@ def test_a_forgotten_text_loader_is_named(ranker):
     assert len(str(raised.value)) < 200
 
 
-@pytest.mark.parametrize("name", RERANKERS)
+@pytest.mark.parametrize("name", [*RERANKERS, *BILINEAR])
 def test_rerankers_give_empty_frames_their_columns(name):
-    for model in (RERANKERS[name](), UNFITTED_RERANKERS[name]()):
+    for model in (FITTED[name](), {**UNFITTED_RERANKERS, **UNFITTED_BILINEAR}[name]()):
         done = model.transform(CANDIDATES[:0])
         assert list(done.columns) == [*CANDIDATES.columns, "score", "rank"]
         assert done.dtypes[["score", "rank"]].tolist() == ["float64", "int64"]
@@ -265,10 +279,10 @@ def test_fields_name_the_text(ranker, like):
 # Where vectors come from
 
 
-def test_text_forward_index_and_kept_vectors_score_alike(tower, like, forward, vectors):
-    by_text = scores(tower, CANDIDATES)
-    np.testing.assert_allclose(scores(like(tower, documents=forward), BARE), by_text, atol=1e-5)
-    np.testing.assert_allclose(scores(like(tower, vectors=vectors), BARE), by_text, atol=1e-5)
+def test_text_forward_index_and_kept_vectors_score_alike(keeper, like, forward, vectors):
+    by_text = scores(keeper, CANDIDATES)
+    np.testing.assert_allclose(scores(like(keeper, documents=forward), BARE), by_text, atol=1e-5)
+    np.testing.assert_allclose(scores(like(keeper, vectors=vectors), BARE), by_text, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", RERANKERS)
@@ -283,16 +297,16 @@ def test_rerankers_score_text_and_forward_index_alike(name, like, forward):
     np.testing.assert_allclose(scores(model, CANDIDATES), by_text, atol=1e-5)
 
 
-def test_what_is_set_later_counts(tower, like, forward, vectors):
+def test_what_is_set_later_counts(keeper, like, forward, vectors):
     """pt.GridSearch sets attributes; and vectors are made by the model that will use them."""
-    by_text, model = scores(tower, CANDIDATES), like(tower)
+    by_text, model = scores(keeper, CANDIDATES), like(keeper)
     model.vectors = vectors
     np.testing.assert_allclose(scores(model, BARE), by_text, atol=1e-5)
     model.vectors, model.documents = None, forward
     np.testing.assert_allclose(scores(model, BARE), by_text, atol=1e-5)
     model.documents, model.fields = None, ["title", "note"]
     noted = CANDIDATES.assign(note="The giraffe is the tallest living animal.")
-    np.testing.assert_array_equal(scores(model, noted), scores(tower, noted.assign(text=noted["note"])))
+    np.testing.assert_array_equal(scores(model, noted), scores(keeper, noted.assign(text=noted["note"])))
 
 
 def test_results_without_their_queries_do_not_keep_the_first_stage_s_scores(ranker):
@@ -300,11 +314,18 @@ def test_results_without_their_queries_do_not_keep_the_first_stage_s_scores(rank
         ranker.transform(CANDIDATES.drop(columns="query"))
 
 
-@pytest.mark.parametrize("name", UNFITTED)
+@pytest.mark.parametrize("name", [*UNFITTED, *UNFITTED_BILINEAR])
 def test_kept_vectors_are_not_those_of_a_new_training(name):
-    model = UNFITTED[name](vectors="kept")
+    model = {**UNFITTED, **UNFITTED_BILINEAR}[name](vectors="kept")
     with pytest.raises(ValueError, match=r"train without them, then set model\.vectors"):
-        model.fit_corpus(CORPUS, verbose=False) if name == "lsa" else model.fit(CANDIDATES, QRELS)
+        fit(model, CORPUS, QRELS)
+
+
+def fit(model, corpus, qrels):
+    """Fit a model to what it learns from."""
+    if hasattr(model, "fit_corpus"):
+        return model.fit_corpus(corpus, verbose=False)
+    return model.fit(CANDIDATES, qrels)
 
 
 def other_than(ranker):
@@ -313,13 +334,15 @@ def other_than(ranker):
         return pn.DESM(ranker.spaces, document="in")
     if isinstance(ranker, pn.LSA):
         return pn.LSA(dim=4, min_count=1).fit_corpus(CORPUS[:-2], verbose=False)
+    if isinstance(ranker, pn.TFIDF):
+        return pn.TFIDF().fit_corpus([*CORPUS, {**CORPUS[0], "docno": "copy"}], verbose=False)
     other = pickle.loads(pickle.dumps(ranker))
     other.training = pn.Training(epochs=1, seed=99, verbose=False, device="cpu")
     return other.fit(CANDIDATES, QRELS)
 
 
-def test_vectors_of_another_model_are_refused(tower, like, vectors, tmp_path):
-    other = other_than(tower)
+def test_vectors_of_another_model_are_refused(keeper, like, vectors, tmp_path):
+    other = other_than(keeper)
     message = r"made by another model than this .*index the collection again: model\.index\("
     with pytest.raises(ValueError, match=message):
         other.vectors = vectors
@@ -327,32 +350,32 @@ def test_vectors_of_another_model_are_refused(tower, like, vectors, tmp_path):
     with pytest.raises(ValueError, match=message):
         other.retriever(vectors)
     with pytest.raises(ValueError, match=message):
-        like(tower, vectors=other.index(tmp_path / "other", CORPUS, verbose=False))
-    like(tower, vectors=vectors).transform(BARE)
+        like(keeper, vectors=other.index(tmp_path / "other", CORPUS, verbose=False))
+    like(keeper, vectors=vectors).transform(BARE)
     other.vectors = other.index(tmp_path / "vectors", CORPUS, overwrite=True, verbose=False)
     other.transform(BARE)
     with pytest.raises(ValueError, match=message):
-        like(tower, vectors=tmp_path / "vectors")
+        like(keeper, vectors=tmp_path / "vectors")
 
 
-def test_vectors_that_do_not_say_who_made_them_are_taken(tower, like, vectors):
-    metadata = Path(vectors.index_path) / "pt_meta.json"
+def test_vectors_that_do_not_say_who_made_them_are_taken(keeper, like, vectors):
+    metadata = Path(vectors.path) / "pt_meta.json"
     content = json.loads(metadata.read_text())
     assert len(content.pop("model_fingerprint")) == 64
     metadata.write_text(json.dumps(content))
-    np.testing.assert_allclose(scores(like(tower, vectors=vectors), BARE), scores(tower, CANDIDATES), atol=1e-5)
-    other = other_than(tower)
+    np.testing.assert_allclose(scores(like(keeper, vectors=vectors), BARE), scores(keeper, CANDIDATES), atol=1e-5)
+    other = other_than(keeper)
     other.vectors = vectors
     assert len(other.retriever(vectors).transform(TOPICS))
 
 
-@pytest.mark.parametrize("name", ["lsa", "dssm", "clsm", "ssm"])
+@pytest.mark.parametrize("name", ["lsa", "dssm", "clsm", "ssm", "tfidf"])
 def test_a_retriever_is_not_that_of_its_model_fitted_anew(name, tmp_path):
     model = pickle.loads(pickle.dumps(FITTED[name]()))
     retriever = model.retriever(model.index(tmp_path / "vectors", CORPUS, verbose=False))
     before = retriever.transform(TOPICS)
     model.seed = 5
-    model.fit_corpus(CORPUS[1:], verbose=False) if name == "lsa" else model.fit(CANDIDATES, QRELS[:2])
+    fit(model, CORPUS[1:], QRELS[:2])
     with pytest.raises(ValueError, match="before it was fitted anew"):
         retriever.transform(TOPICS)
     assert len(before)
@@ -372,10 +395,10 @@ def test_a_corpus_and_its_forward_index_have_the_same_vectors(tower, like, vecto
     np.testing.assert_allclose(again.payload()[1], vectors.payload()[1], atol=1e-6)
 
 
-def test_whole_collection_retrieval_is_brute_force(tower, vectors):
-    found = tower.retriever(vectors, num_results=4).transform(TOPICS)
-    ranked = tower.transform(CANDIDATES).sort_values(["qid", "rank"])
-    expected = ranked[ranked["score"] != tower.least_score].groupby("qid").head(4).reset_index(drop=True)
+def test_whole_collection_retrieval_is_brute_force(keeper, vectors):
+    found = keeper.retriever(vectors, num_results=4).transform(TOPICS)
+    ranked = keeper.transform(CANDIDATES).sort_values(["qid", "rank"])
+    expected = ranked[ranked["score"] != keeper.least_score].groupby("qid").head(4).reset_index(drop=True)
     pd.testing.assert_frame_equal(found[["qid", "docno", "rank"]], expected[["qid", "docno", "rank"]])
     np.testing.assert_allclose(found["score"], expected["score"], atol=1e-5)
     assert found["query"].tolist() == expected["query"].tolist()
@@ -414,8 +437,8 @@ def test_indexing_reads_and_encodes_a_batch_at_a_time(tower, like, tmp_path, mon
     assert encoded == [(3, 3), (6, 3), (8, 2)]
 
 
-def test_indexing_shows_progress(tower, tmp_path, capfd):
-    tower.index(tmp_path / "shown", CORPUS)
+def test_indexing_shows_progress(keeper, tmp_path, capfd):
+    keeper.index(tmp_path / "shown", CORPUS)
     assert "vectors" in capfd.readouterr().err
 
 
@@ -469,10 +492,10 @@ def test_training_again_forgets_what_was_kept_of_the_forward_index(name, like, f
 
 
 @pytest.mark.parametrize("nothing", ["", "?!", "鬱鬱鬱", None, np.nan, pd.NA])
-def test_nothing_known_has_a_defined_score(tower, nothing):
+def test_nothing_known_has_a_defined_score(keeper, nothing):
     frame = pd.DataFrame({"qid": ["1", "2"], "query": [nothing, "city"], "docno": "d", "text": ["city", nothing]})
-    assert scores(tower, frame).tolist() == [0, tower.least_score]
-    assert scores(tower, frame.assign(query=nothing)).tolist() == [0, tower.least_score]
+    assert scores(keeper, frame).tolist() == [0, keeper.least_score]
+    assert scores(keeper, frame.assign(query=nothing)).tolist() == [0, keeper.least_score]
 
 
 @pytest.mark.parametrize("nothing", ["", "?!", None, np.nan, pd.NA])
@@ -494,7 +517,7 @@ def test_hostile_frames_get_finite_scores(name, rows):
         warnings.simplefilter("error")
         found = scores(FITTED[name](), frame)
     assert np.isfinite(found).all()
-    if name in TOWERS and name != "ssm":
+    if name in KEEPERS and name != "ssm":
         assert (np.abs(found) <= 1 + 1e-5).all()
 
 
@@ -509,14 +532,14 @@ def test_queries_that_are_numbers(ranker):
     np.testing.assert_allclose(scores(ranker, frame), scores(ranker, frame.assign(query="25")), atol=1e-6)
 
 
-def test_unknown_docnos_are_refused(tower, like, forward, vectors):
+def test_unknown_docnos_are_refused(keeper, like, forward, vectors):
     strange = BARE.assign(docno=["d99", *BARE["docno"][1:]])
     with pytest.raises(ValueError, match="d99"):
-        like(tower, documents=forward).transform(strange)
+        like(keeper, documents=forward).transform(strange)
     with pytest.raises(ValueError, match="d99"):
-        like(tower, vectors=vectors).transform(strange)
+        like(keeper, vectors=vectors).transform(strange)
     with pytest.raises(ValueError, match="not in ForwardIndex"):
-        like(tower, documents=forward).transform(BARE.assign(docno=[None, *BARE["docno"][1:]]))
+        like(keeper, documents=forward).transform(BARE.assign(docno=[None, *BARE["docno"][1:]]))
 
 
 @pytest.mark.parametrize("name", TRAINED)
@@ -535,45 +558,45 @@ def test_saving_and_loading_give_the_same_scores(ranker, like, tmp_path):
     pd.testing.assert_frame_equal(pt.Artifact.load(str(tmp_path / "saved.pn")).transform(CANDIDATES), expected)
 
 
-def test_places_in_the_user_s_home(tower, tmp_path, monkeypatch):
+def test_places_in_the_user_s_home(keeper, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    tower.save("~/model.pn")
-    tower.index("~/vectors", CORPUS, verbose=False)
+    keeper.save("~/model.pn")
+    keeper.index("~/vectors", CORPUS, verbose=False)
     assert (tmp_path / "model.pn").is_dir()
     assert not (tmp_path / "~").exists()
-    loaded = type(tower).load("~/model.pn", vectors="~/vectors")
-    np.testing.assert_allclose(scores(loaded, BARE), scores(tower, CANDIDATES), atol=1e-5)
+    loaded = type(keeper).load("~/model.pn", vectors="~/vectors")
+    np.testing.assert_allclose(scores(loaded, BARE), scores(keeper, CANDIDATES), atol=1e-5)
 
 
-def test_nothing_but_its_own_kind_is_overwritten(tower, tmp_path):
+def test_nothing_but_its_own_kind_is_overwritten(keeper, tmp_path):
     vectors, model = tmp_path / "vectors", tmp_path / "model.pn"
-    tower.index(vectors, CORPUS, verbose=False)
-    tower.save(model)
+    keeper.index(vectors, CORPUS, verbose=False)
+    keeper.save(model)
     with pytest.raises(FileExistsError, match="not a ranker"):
-        tower.save(vectors, overwrite=True)
-    with pytest.raises(FileExistsError, match=r"holds a ranker\..*, not a dense_index\.flex"):
-        tower.index(model, iter([]), overwrite=True, verbose=False)
-    tower.index(vectors, CORPUS, overwrite=True, verbose=False)
-    tower.save(model, overwrite=True)
-    type(tower).load(model, vectors=vectors).transform(BARE)
+        keeper.save(vectors, overwrite=True)
+    with pytest.raises(FileExistsError, match=r"holds a ranker\..*, not a (dense_index\.flex|term_vectors)"):
+        keeper.index(model, iter([]), overwrite=True, verbose=False)
+    keeper.index(vectors, CORPUS, overwrite=True, verbose=False)
+    keeper.save(model, overwrite=True)
+    type(keeper).load(model, vectors=vectors).transform(BARE)
 
 
-def test_pickles_do_not_hold_the_collection(tower, like, vectors, tmp_path):
-    small = len(pickle.dumps(tower))
+def test_pickles_do_not_hold_the_collection(keeper, like, vectors, tmp_path):
+    small = len(pickle.dumps(keeper))
     many = [*CORPUS, {"docno": "many", "text": " ".join(map(str, range(10_000)))}]
     forward = pn.ForwardIndex.build(tmp_path / "many", many, verbose=False)
     for options in ({"documents": forward}, {"vectors": vectors}):
-        model = like(tower, **options)
+        model = like(keeper, **options)
         expected = model.transform(BARE)
         pickled = pickle.dumps(model)
         pd.testing.assert_frame_equal(pickle.loads(pickled).transform(BARE), expected)
         assert len(pickled) < small + 3000
 
 
-@pytest.mark.parametrize("name", UNFITTED_RERANKERS)
+@pytest.mark.parametrize("name", [*UNFITTED_RERANKERS, *UNFITTED_BILINEAR])
 def test_unfitted_rerankers_say_what_to_do(name, tmp_path):
-    model = UNFITTED_RERANKERS[name]()
+    model = {**UNFITTED_RERANKERS, **UNFITTED_BILINEAR}[name]()
     for use in (lambda: model.transform(CANDIDATES), lambda: model.save(tmp_path / "model.pn")):
         with pytest.raises(RuntimeError, match=r"call .*fit"):
             use()
@@ -587,9 +610,9 @@ def test_joblib(backend):
         np.testing.assert_allclose(one, scores(ranker, CANDIDATES), atol=1e-6)
 
 
-def test_in_pipelines_and_experiments(tower, like, vectors):
-    pipeline = pt.Transformer.from_df(BARE.assign(score=0.0)) >> like(tower, vectors=vectors)
-    table = pt.Experiment([pipeline, tower.retriever(vectors)], TOPICS, QRELS, ["recip_rank"])
+def test_in_pipelines_and_experiments(keeper, like, vectors):
+    pipeline = pt.Transformer.from_df(BARE.assign(score=0.0)) >> like(keeper, vectors=vectors)
+    table = pt.Experiment([pipeline, keeper.retriever(vectors)], TOPICS, QRELS, ["recip_rank"])
     assert table["recip_rank"].between(0, 1).all()
 
 
@@ -612,10 +635,12 @@ def test_inspection_knows_what_goes_in(tower, vectors):
     assert pt.inspect.transformer_inputs(both) == [["qid", "query"]]
 
 
-def test_representations_are_short(tower, vectors):
-    faces = tower, tower.query_encoder(), tower.doc_encoder(), tower.text_scorer(), tower.retriever(vectors)
+def test_representations_are_short(keeper, vectors):
+    faces = [keeper, keeper.text_scorer(), keeper.retriever(vectors)]
+    if isinstance(keeper, TwoTower):
+        faces += [keeper.query_encoder(), keeper.doc_encoder()]
     assert max(len(repr(face)) for face in faces) < 70
-    assert repr(tower).startswith(type(tower).__name__)
+    assert repr(keeper).startswith(type(keeper).__name__)
 
 
 @pytest.mark.parametrize("name", UNFITTED)
@@ -640,9 +665,11 @@ FACES = {
     "TextScorer": lambda model: model.text_scorer(),
     "Retriever": lambda model: model.retriever("nowhere"),
 }
-for kind, makers in (("Fitted", FITTED), ("Unfitted", {**UNFITTED, **UNFITTED_RERANKERS})):
+BILINEAR_FACES = {face: FACES[face] for face in ("", "TextScorer", "Retriever")}
+for kind, makers in (("Fitted", FITTED), ("Unfitted", {**UNFITTED, **UNFITTED_BILINEAR, **UNFITTED_RERANKERS})):
     for name, make in makers.items():
-        for face, turn in FACES.items() if name not in RERANKERS else [("", FACES[""])]:
+        faces = {"": FACES[""]} if name in RERANKERS else BILINEAR_FACES if name in BILINEAR else FACES
+        for face, turn in faces.items():
             test_class = pt.testing.transformer_test_class(lambda make=make, turn=turn: turn(make()))
             globals()[f"Test{kind}{name.upper()}{face}"] = test_class
 del test_class  # pytest would run the last one twice
