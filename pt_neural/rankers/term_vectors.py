@@ -102,9 +102,9 @@ class TermVectors(pt.Artifact, KeptTable):
     @cached_property
     def docno_list(self) -> list[str]:
         """The docno of each document."""
-        docnos = read_lines(self.path / "docnos.txt")
-        if len(docnos) != len(self):
-            raise ArtifactError(f"{self.path / 'docnos.txt'} is damaged: {len(docnos)} docnos, {len(self)} documents")
+        number, docnos = len(self), read_lines(self.path / "docnos.txt")
+        if len(docnos) != number:
+            raise ArtifactError(f"{self.path / 'docnos.txt'} is damaged: {len(docnos)} docnos, {number} documents")
         return docnos
 
     @cached_property
@@ -125,13 +125,23 @@ class TermVectors(pt.Artifact, KeptTable):
     @cached_property
     def weighed(self) -> Weighed:
         """All documents, memory-mapped."""
-        return Weighed(VectorTable(self.path / "latent").matrix if self._metadata["latent"] else None, self.terms)
+        return Weighed(self._latent() if self._metadata["latent"] else None, self.terms)
 
     @cached_property
     def unknown(self) -> np.ndarray:
         """Numbers of the documents without any word that the model knows, int64."""
         wordless = np.flatnonzero(np.diff(self.terms.indptr) == 0)
         return wordless[~self.weighed.take(wordless).known()]
+
+    def _latent(self) -> np.ndarray:
+        path = self.path / "latent"
+        try:
+            matrix = VectorTable(path).matrix
+        except (OSError, ValueError, KeyError) as error:  # as pyterrier_dr has them
+            raise ArtifactError(f"{path} is damaged: {error}") from None
+        if len(matrix) != len(self):
+            raise ArtifactError(f"{path} is damaged: it holds {len(matrix)} vectors, not {len(self)}")
+        return matrix
 
     def _matrix(self, name: str, rows: int, columns: int) -> csr_array:
         lengths = {"weights": self._metadata["weights"], "indices": self._metadata["weights"], "offsets": rows + 1}
