@@ -25,6 +25,7 @@ _HOMES = {
     "DuetLocal": "pt_neural.models",
     "MatchTensor": "pt_neural.models",
     "MatchTensorSSM": "pt_neural.models",
+    "SSI": "pt_neural.models",
     "SSM": "pt_neural.models",
     "Training": "pt_neural.training",
     "Mixture": "pt_neural.rankers",

@@ -17,6 +17,7 @@ _FILES = {
     "MatchTensor": "match_tensor",
     "MatchTensorSSM": "match_tensor",
     "Rocchio": "rocchio",
+    "SSI": "ssi",
     "SSM": "ssm",
     "TFIDF": "tf_idf",
 }

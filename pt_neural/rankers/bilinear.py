@@ -2,7 +2,7 @@
 
 import os
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -81,11 +81,28 @@ class BilinearRanker(KeptVectors):
             return with_scores(frame, np.zeros(0))
         query_rows, texts = distinct_queries(frame)
         documents, document_rows = self.frame_documents(frame)
-        scores = np.empty(len(frame), dtype=np.float32)
-        for some, pairs in _query_blocks(query_rows, len(texts)):
-            queries = self.weigh_queries(texts[some])
-            scores[pairs] = products(queries, query_rows[pairs] - some.start, documents, document_rows[pairs])
-        return with_scores(frame, self.with_least_score(scores, documents, document_rows))
+        scores = self.row_scores(lambda some: self.weigh_queries(texts[some]), query_rows, documents, document_rows)
+        return with_scores(frame, scores)
+
+    def row_scores(
+        self,
+        weigh: Callable[[slice], Weighed],
+        query_rows: np.ndarray,
+        documents: Weighed,
+        document_rows: np.ndarray,
+    ) -> np.ndarray:
+        """Scores of rows, whose queries are weighed some at a time.
+
+        Args:
+            weigh: Gives the weights of some of the distinct queries.
+            query_rows: The query of each row.
+            documents: Weights of the distinct documents.
+            document_rows: The document of each row.
+        """
+        scores = np.empty(len(query_rows), dtype=np.float32)
+        for some, pairs in _query_blocks(query_rows):
+            scores[pairs] = products(weigh(some), query_rows[pairs] - some.start, documents, document_rows[pairs])
+        return self.with_least_score(scores, documents, document_rows)
 
     def with_least_score(self, scores: np.ndarray, documents: Weighed, document_rows: np.ndarray) -> np.ndarray:
         """The scores, but ``least_score`` for documents without any known word."""
@@ -153,10 +170,10 @@ class BilinearRanker(KeptVectors):
         return BilinearRetriever(self, vectors, num_results=num_results, verbose=verbose)
 
 
-def _query_blocks(query_rows: np.ndarray, num_queries: int) -> Iterator[tuple[slice, np.ndarray]]:
+def _query_blocks(query_rows: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
     """Some queries at a time, and the pairs that have them."""
     order = np.argsort(query_rows, kind="stable")
-    for start in range(0, num_queries, QUERIES_PER_BLOCK):
+    for start in range(0, int(query_rows.max(initial=-1)) + 1, QUERIES_PER_BLOCK):
         some = slice(start, start + QUERIES_PER_BLOCK)
         yield some, order[slice(*np.searchsorted(query_rows[order], [some.start, some.stop]))]
 

@@ -21,7 +21,7 @@ from pt_neural.training import Training, losses
 from pt_neural.training.devices import known_device, require_available, torch_device
 from pt_neural.training.evaluation import dev_evaluator
 from pt_neural.training.examples import Examples, digest, make_examples
-from pt_neural.training.groups import Report
+from pt_neural.training.groups import Groups, Report
 from pt_neural.training.sampling import Collate, GroupBatches
 
 Scorer = Callable[[nn.Module], np.ndarray]
@@ -103,8 +103,6 @@ class Trained(Saved, pt.Estimator):
             KeyboardInterrupt: If the user interrupts; the model then has the best weights so far, and stays as it was
                 if no epoch was complete.
         """
-        from pt_neural.training.loop import train  # imports Lightning, which takes seconds
-
         training = self.training.completed(self.own_training)
         require_available(training.device, training.device)
         frames = topics_or_res_tr, qrels_tr, topics_or_res_va, qrels_va
@@ -120,17 +118,27 @@ class Trained(Saved, pt.Estimator):
         evaluate = None
         if topics_or_res_va is not None:
             evaluate = self._evaluation(preparation, network, topics_or_res_va, qrels_va)
-        batches = GroupBatches(groups, training, collate)
+        batches = self._batches(groups, training, collate)
         loss = losses.make_loss(training, highest=float(groups.labels.max()))
         history: list[dict[str, Any]] = []
         try:
-            train(network, batches, loss, training, evaluate=evaluate, history=history, origin=origin)
+            self._train(network, batches, loss, training, evaluate=evaluate, history=history, origin=origin)
         except KeyboardInterrupt:
             if history:
                 self._finish(preparation, network, history, report)
             raise
         self._finish(preparation, network, history, report)
         return self
+
+    def _batches(self, groups: Groups, training: Training, collate: Collate) -> GroupBatches:
+        """The batches of all epochs."""
+        return GroupBatches(groups, training, collate)
+
+    def _train(self, network: nn.Module, batches: GroupBatches, loss: losses.Loss, *settings: Any, **run: Any) -> None:
+        """Train the network; see :func:`~pt_neural.training.loop.train`."""
+        from pt_neural.training.loop import train  # imports Lightning, which takes seconds
+
+        train(network, batches, loss, *settings, **run)
 
     def _make_examples(self, candidates: pd.DataFrame, qrels: pd.DataFrame, training: Training) -> Examples:
         options = {"fields": self.fields, "documents": self.documents, "mark_ends": self.tells_fields_apart}
@@ -145,7 +153,7 @@ class Trained(Saved, pt.Estimator):
         self, preparation: Any, network: nn.Module, frame: pd.DataFrame, qrels: pd.DataFrame | None
     ) -> Callable[[], float]:
         """A function that gives the dev measure of the network as it is when called."""
-        used, measure = dev_evaluator(frame, qrels, self.training)
+        used, measure = dev_evaluator(frame, qrels, self.training.completed(self.own_training))
         scorer = self._scorer(preparation, used)
         return lambda: float(measure(scorer(network)).mean())
 

@@ -80,7 +80,7 @@ def count_corpus(
     """
     limits = {"min_count": min_count, "max_terms": max_terms}
     if isinstance(corpus, ForwardIndex):
-        vocabulary = _most_frequent(corpus.vocabulary, **limits)
+        vocabulary = most_frequent(corpus.vocabulary, **limits)
         with pt.tqdm(total=len(corpus), desc=desc, unit="doc", disable=not verbose) as bar:
             return vocabulary, _counts(corpus.all(), len(vocabulary), bar)
     with TemporaryDirectory() as name, TermSpool(Path(name)) as spool:
@@ -90,7 +90,7 @@ def count_corpus(
         return vocabulary, _counts(load_sequences(Path(name)), len(vocabulary))
 
 
-def _most_frequent(vocabulary: Vocabulary, *, min_count: int, max_terms: int | None) -> Vocabulary:
+def most_frequent(vocabulary: Vocabulary, *, min_count: int, max_terms: int | None) -> Vocabulary:
     """The beginning of a forward index's vocabulary, which is in order of falling frequency."""
     often = int((vocabulary.collection_frequency >= min_count).sum())
     kept = slice(often if max_terms is None else min(often, max_terms))

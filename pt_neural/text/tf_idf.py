@@ -76,13 +76,18 @@ class TfIdf:
             counts = counts.copy()
             counts.sum_duplicates()
         weights = tf_idf(counts.astype(np.float32, copy=False), self.idf, sublinear_tf=self.sublinear_tf)
-        rows = np.repeat(np.arange(weights.shape[0]), np.diff(weights.indptr))
-        squares = np.square(weights.data, dtype=np.float64)
-        weights.data /= np.sqrt(np.bincount(rows, squares, minlength=weights.shape[0]))[rows]
-        return weights
+        return unit_rows(weights)
 
     def __repr__(self) -> str:
         return f"TfIdf({self.vocabulary!r}, sublinear_tf={self.sublinear_tf})"
+
+
+def unit_rows(matrix: csr_array) -> csr_array:
+    """Scale the rows of a matrix to length 1, in place; those without entries stay so."""
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    squares = np.square(matrix.data, dtype=np.float64)
+    matrix.data /= np.sqrt(np.bincount(rows, squares, minlength=matrix.shape[0]))[rows]
+    return matrix
 
 
 def document_frequency(sequences: PackedSequences, num_terms: int) -> np.ndarray:

@@ -29,7 +29,10 @@ _OPTIMISERS = {
 
 
 class GroupTraining(LightningModule):
-    """One network, its loss over groups, and the dev measure after each epoch."""
+    """One network, its loss over groups, and the dev measure after each epoch.
+
+    A network that has a method ``learn(batch, training)`` makes its own steps, and gives the mean loss before them.
+    """
 
     def __init__(
         self,
@@ -41,6 +44,7 @@ class GroupTraining(LightningModule):
     ):
         super().__init__()
         self.network = network
+        self.automatic_optimization = not hasattr(network, "learn")
         self.batches = batches
         self.loss = loss
         self.training_settings = training
@@ -53,9 +57,11 @@ class GroupTraining(LightningModule):
         sampler = EpochSampler(self.batches, self.trainer.global_rank, self.trainer.world_size)
         return DataLoader(self.batches, batch_size=None, sampler=sampler)
 
-    def configure_optimizers(self) -> torch.optim.Optimizer:
-        """The optimiser that the settings name."""
+    def configure_optimizers(self) -> torch.optim.Optimizer | None:
+        """The optimiser that the settings name; none for a network that makes its own steps."""
         settings = self.training_settings
+        if not self.automatic_optimization:
+            return None
         kind = _OPTIMISERS[settings.optimiser]
         return kind(self.network.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay)
 
@@ -63,12 +69,14 @@ class GroupTraining(LightningModule):
         """Begin the account of the epoch."""
         self._sum, self._groups, self._started = 0.0, 0, time.perf_counter()
 
-    def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
+    def training_step(self, batch: Batch, batch_idx: int) -> Tensor | None:
         """The loss of one batch; what is random in the network (dropout) follows from its number alone."""
         key = [self.training_settings.seed, self.current_epoch, batch_idx, self.global_rank]
         torch.manual_seed(int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0]))
-        loss = self.loss(self.network(batch.inputs).float(), batch.labels, batch.valid)
-        value = loss.item()
+        loss = None
+        if self.automatic_optimization:
+            loss = self.loss(self.network(batch.inputs).float(), batch.labels, batch.valid)
+        value = self.network.learn(batch, self.training_settings) if loss is None else loss.item()
         if not math.isfinite(value):
             raise FloatingPointError(
                 f"the loss became {value} in epoch {self.current_epoch + 1}, batch {batch_idx + 1}: {self._advice()}"

@@ -92,7 +92,7 @@ class Training:
     num_negatives: int | None = None
     grades: Mapping[int, Sequence[int]] | None = None
     patience: int | None = 3
-    dev_measure: ir_measures.Measure | str = nDCG @ 10
+    dev_measure: ir_measures.Measure | str | None = None
     dev_queries: int | None = None
     max_groups: int | None = None
     max_time: str | None = None
@@ -111,8 +111,9 @@ class Training:
         self._check_numbers()
         if self.negatives == "in-batch" and self.batch_size == 1:
             raise ValueError("in-batch negatives are the documents of other groups: batch_size must be at least 2")
-        self._set("dev_measure", parse_measure(self.dev_measure))
-        if not isinstance(self.dev_measure, ir_measures.Measure):
+        if self.dev_measure is not None:
+            self._set("dev_measure", parse_measure(self.dev_measure))
+        if not isinstance(self.dev_measure, ir_measures.Measure | None):
             raise TypeError(f"dev_measure must be a measure of ir_measures or its name, not {self.dev_measure!r}")
         if self.grades is not None:
             self._set("grades", _checked_grades(self.grades))
@@ -144,13 +145,13 @@ class Training:
 
     def completed(self, defaults: Mapping[str, Any]) -> "Training":
         """The settings with a model's own values for those that are None."""
-        defaults = {"optimiser": "adam", "margin": 1.0, **defaults}
+        defaults = {"optimiser": "adam", "margin": 1.0, "dev_measure": nDCG @ 10, **defaults}
         lacking = {name: value for name, value in defaults.items() if getattr(self, name) is None}
         return replace(self, **lacking)
 
     def to_json(self) -> dict[str, Any]:
         """All settings, as JSON can hold them."""
-        return {**asdict(self), "dev_measure": str(self.dev_measure)}
+        return {**asdict(self), "dev_measure": self.dev_measure and str(self.dev_measure)}
 
     @classmethod
     def from_json(cls, settings: Mapping[str, Any]) -> "Training":

@@ -1,0 +1,271 @@
+"""W of f(q, d) = q'Wd as the sum of parts, of which each kind of SSI has its own (SSI paper, section 2.2)."""
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from scipy.sparse import csr_array
+from torch import Tensor, nn
+
+from pt_neural.models.bilinear_steps import Parts, Rates, Rows, learn, learn_in_turn, pair_rows
+from pt_neural.rankers.weighed import Weighed
+from pt_neural.training import Training
+from pt_neural.training.sampling import Batch
+
+PRIME = 2_147_483_647  # the largest one below 2^31
+
+Diagonal = Literal["none", "identity", "factor", "learned"]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What W is made of.
+
+    Attributes:
+        query_terms: Terms of queries.
+        document_terms: Terms of documents.
+        dim: Rows of U and V; 0 if there are none.
+        embedded_terms: How many of the most frequent terms have columns in U and V.
+        symmetric: Whether V is U.
+        diagonal: ``"identity"``; one that is ``"learned"``; the identity times a ``"factor"`` that is; or ``"none"``.
+        pairs: Weights of pairs of words: the number of terms of queries times that of documents, or the size of a hash
+            table; 0 if there are none.
+        shared_pairs: Whether they are a hash table, so that pairs share weights (equation 5).
+        starts_at_identity: Whether the weights of pairs are those of the identity at first, else 0.
+        nonzeros: Weights that a sparse W has kept; they stand in place of ``pairs``.
+        hashed_terms: F of correlated feature hashing; 0 without.
+        hashed_dim: Rows of its U and V.
+    """
+
+    query_terms: int
+    document_terms: int
+    dim: int = 0
+    embedded_terms: int = 0
+    symmetric: bool = False
+    diagonal: Diagonal = "none"
+    pairs: int = 0
+    shared_pairs: bool = False
+    starts_at_identity: bool = False
+    nonzeros: int = 0
+    hashed_terms: int = 0
+    hashed_dim: int = 0
+
+    @property
+    def lexical(self) -> bool:
+        """Whether documents are scored by their words, besides their vectors."""
+        return self.diagonal != "none" or self.pairs > 0 or self.nonzeros > 0
+
+    def to_json(self) -> dict[str, Any]:
+        """All attributes."""
+        return asdict(self)
+
+
+class BilinearNetwork(nn.Module):
+    """W of one kind; its parts are read and changed in place by :mod:`pt_neural.models.bilinear_steps`.
+
+    Args:
+        shape: What W is made of.
+        deviation: Standard deviation of the first weights of U and V; None for 1/√N, with which scores of unit vectors
+            start no larger than those of the identity.
+        other_queries: Whether another task has a U of its own (section 2.4.2).
+    """
+
+    def __init__(self, shape: Shape, *, deviation: float | None = None, other_queries: bool = False):
+        super().__init__()
+        self.shape = shape
+        queries = min(shape.embedded_terms, shape.query_terms)
+        documents = min(shape.embedded_terms, shape.document_terms)
+        self.query_vectors = _random(queries, shape.dim, deviation)
+        self.document_vectors = _random(0 if shape.symmetric else documents, shape.dim, deviation)
+        self.other_query_vectors = _random(documents if other_queries else 0, shape.dim, deviation)
+        self.hashed_query_vectors = _random(shape.hashed_terms, shape.hashed_dim, deviation)
+        self.hashed_document_vectors = _random(shape.hashed_terms, shape.hashed_dim, deviation)
+        self.mixing = _kept(torch.ones(1))
+        self.identity = _kept(torch.ones(1))
+        self.diagonal = _kept(torch.ones(shape.document_terms if shape.diagonal == "learned" else 0))
+        self.pairs = _kept(torch.zeros(shape.pairs))
+        if shape.starts_at_identity:
+            self.pairs.view(shape.query_terms, shape.document_terms).fill_diagonal_(1)
+        self.sparse_values = _kept(torch.zeros(shape.nonzeros))
+        self.sparse_columns = _kept(torch.zeros(shape.nonzeros, dtype=torch.int32))
+        self.sparse_starts = _kept(torch.zeros(shape.query_terms + 1 if shape.nonzeros else 0, dtype=torch.int64))
+        self.active = np.zeros(0, dtype=bool)
+        self._query_places, self._document_places = pair_places(shape)
+
+    @property
+    def _vectors_of_documents(self) -> Tensor:
+        return self.query_vectors if self.shape.symmetric else self.document_vectors
+
+    def parts(self) -> Parts:
+        """W as the compiled loops take it; they change it."""
+        shape = self.shape
+        fixed = shape.diagonal in ("identity", "factor")
+        return Parts(
+            _array(self.query_vectors),
+            _array(self._vectors_of_documents),
+            _array(self.hashed_query_vectors),
+            _array(self.hashed_document_vectors),
+            _array(self.mixing),
+            np.ones(shape.document_terms, dtype=np.float32) if fixed else _array(self.diagonal),
+            _array(self.identity),
+            _array(self.pairs),
+            self._query_places,
+            self._document_places,
+            self.active,
+        )
+
+    def other_parts(self) -> Parts:
+        """W of another task between documents: V'V, or one with its own U; without a diagonal (equation 10)."""
+        none = np.zeros((0, self.shape.hashed_dim), dtype=np.float32)
+        vectors = self.other_query_vectors if len(self.other_query_vectors) else self._vectors_of_documents
+        return self.parts()._replace(
+            query_vectors=_array(vectors),
+            hashed_query_vectors=none,
+            hashed_document_vectors=none,
+            diagonal=np.zeros(0, dtype=np.float32),
+            pairs=np.zeros(0, dtype=np.float32),
+        )
+
+    def rates(self, learning_rate: float, margin: float) -> Rates:
+        """How fast the parts learn; those that are not to be learned keep what they are."""
+        kind = self.shape.diagonal
+        return Rates(
+            learning_rate,
+            learning_rate if self.shape.hashed_dim else 0.0,
+            learning_rate if kind == "learned" else 0.0,
+            learning_rate if kind == "factor" else 0.0,
+            margin,
+        )
+
+    def learn(self, batch: Batch, training: Training) -> float:
+        """Take the tuples of a batch one after the other, with a step for each that violates the margin.
+
+        Args:
+            batch: Groups whose inputs are :class:`~pt_neural.models.bilinear_batches.Tuples`.
+            training: Learning rate and margin.
+
+        Returns:
+            The mean loss of the tuples, each before its step.
+        """
+        rates = self.rates(training.learning_rate, training.margin)
+        other = batch.inputs.other
+        if other is None:
+            total, count = learn(self.parts(), *batch.inputs.groups(batch.valid), rates)
+        else:
+            of_other = self.other_parts(), *other.inputs.groups(other.valid)
+            total, count = learn_in_turn(self.parts(), *batch.inputs.groups(batch.valid), *of_other, rates)
+        return total / max(count, 1)
+
+    def weigh_queries(self, terms: csr_array, hashed: csr_array | None) -> Weighed:
+        """Queries as they are multiplied: Uq, and q'W for what W has beside U'V.
+
+        Args:
+            terms: Vectors of the queries over their terms.
+            hashed: Their vectors over hashed features; None without correlated feature hashing.
+        """
+        latent = self._latent(terms, self.query_vectors, hashed, float(self.mixing) * self.hashed_query_vectors)
+        return Weighed(latent, self._lexical(terms) if self.shape.lexical else None)
+
+    def weigh_documents(self, terms: csr_array, hashed: csr_array | None) -> Weighed:
+        """Documents as they are multiplied: Vd, and d where W is more than U'V."""
+        latent = self._latent(terms, self._vectors_of_documents, hashed, self.hashed_document_vectors)
+        return Weighed(latent, terms if self.shape.lexical else None)
+
+    def _latent(
+        self, terms: csr_array, vectors: Tensor, hashed: csr_array | None, hashed_vectors: Tensor
+    ) -> np.ndarray | None:
+        parts = [terms[:, : len(vectors)] @ _array(vectors)] if self.shape.dim else []
+        if hashed is not None:
+            parts.append(hashed @ _array(hashed_vectors))
+        return np.concatenate(parts, axis=1) if parts else None
+
+    def _lexical(self, queries: csr_array) -> csr_array | np.ndarray:
+        """q'W, of all but U'V."""
+        shape = self.shape
+        if shape.nonzeros:
+            return csr_array(queries @ self.sparse())
+        if shape.pairs:
+            weights = np.zeros((queries.shape[0], shape.document_terms), dtype=np.float32)
+            pair_rows(self.parts(), rows_of(queries), weights)
+            if shape.diagonal != "none":
+                weights += float(self.identity) * queries.toarray()
+            return weights
+        if shape.diagonal == "learned":
+            return _scaled_columns(queries, _array(self.diagonal))
+        return queries * np.float32(self.identity)
+
+    def forget_other_task(self) -> None:
+        """Drop what only training needs."""
+        self.other_query_vectors = _random(0, self.shape.dim, None)
+        self.active = np.zeros(0, dtype=bool)
+
+    def sparse(self) -> csr_array:
+        """The weights that a sparse W has kept."""
+        arrays = _array(self.sparse_values), _array(self.sparse_columns), _array(self.sparse_starts)
+        return csr_array(arrays, shape=(self.shape.query_terms, self.shape.document_terms))
+
+    def keep_largest(self, count: int) -> None:
+        """Keep the weights of each row of W that are largest in absolute value; the others are 0, and stay so.
+
+        This is step 2 of algorithm 2; of equal weights those of more frequent words are kept.
+        """
+        weights = _array(self.pairs).reshape(self.shape.query_terms, self.shape.document_terms)
+        if not len(self.active):
+            self.active = np.ones(weights.size, dtype=bool)
+        active = self.active.reshape(weights.shape)
+        for row, kept in zip(weights, active, strict=True):
+            dropped = np.argsort(np.where(kept, -np.abs(row), np.inf), kind="stable")[count:]
+            row[dropped], kept[dropped] = 0, False
+
+    def compressed(self) -> "BilinearNetwork":
+        """The same W, of which only the weights that are not 0 take memory."""
+        weights = csr_array(_array(self.pairs).reshape(self.shape.query_terms, self.shape.document_terms))
+        nonzeros = max(1, weights.nnz)  # W = 0 keeps one of them
+        network = BilinearNetwork(replace(self.shape, pairs=0, starts_at_identity=False, nonzeros=nonzeros))
+        network.sparse_values[: weights.nnz] = torch.from_numpy(weights.data)
+        network.sparse_columns[: weights.nnz] = torch.from_numpy(weights.indices.astype(np.int32))
+        network.sparse_starts[:] = torch.from_numpy(weights.indptr.astype(np.int64))
+        return network
+
+
+def pair_places(shape: Shape) -> tuple[np.ndarray, np.ndarray]:
+    """For each term of queries and of documents a number; their sum, modulo the weights, is the place of a pair.
+
+    Unconstrained, that of words s and t is s D + t; hashed, it is h(s, t) = s P + t modulo H with a large prime P
+    (section 2.2.3), words numbered from 0 by falling frequency.
+    """
+    if not shape.pairs:
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    factor = PRIME if shape.shared_pairs else shape.document_terms
+    queries = np.arange(shape.query_terms, dtype=np.int64) * factor % shape.pairs
+    return queries, np.arange(shape.document_terms, dtype=np.int64) % shape.pairs
+
+
+def rows_of(matrix: csr_array) -> Rows:
+    """A sparse matrix as the compiled loops take it."""
+    matrix.sort_indices()
+    starts, terms = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
+    return Rows(starts, terms, matrix.data.astype(np.float32, copy=False))
+
+
+def no_rows(count: int) -> Rows:
+    """Texts without terms."""
+    return Rows(np.zeros(count + 1, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.float32))
+
+
+def _random(rows: int, dim: int, deviation: float | None) -> nn.Parameter:
+    deviation = deviation or 1 / max(dim, 1) ** 0.5
+    return _kept(torch.randn(rows, dim) * deviation if rows * dim else torch.zeros(0, dim))
+
+
+def _kept(tensor: Tensor) -> nn.Parameter:
+    return nn.Parameter(tensor, requires_grad=False)
+
+
+def _array(tensor: Tensor) -> np.ndarray:
+    return tensor.detach().numpy()
+
+
+def _scaled_columns(matrix: csr_array, factors: np.ndarray) -> csr_array:
+    return csr_array((matrix.data * factors[matrix.indices], matrix.indices, matrix.indptr), shape=matrix.shape)

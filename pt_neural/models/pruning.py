@@ -1,0 +1,62 @@
+"""Learning a sparse W: train, drop the smallest weights of each row, train again (SSI paper, algorithm 2)."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pt_neural.models.bilinear_network import BilinearNetwork
+from pt_neural.training import Training
+from pt_neural.training.losses import Loss
+from pt_neural.training.sampling import GroupBatches
+
+
+def train_sparse(
+    train: Callable[..., None],
+    network: BilinearNetwork,
+    batches: GroupBatches,
+    loss: Loss,
+    training: Training,
+    *,
+    nonzeros: int,
+    rounds: int,
+    history: list[dict[str, Any]],
+    **options: Any,
+) -> None:
+    """Algorithm 2, in which each round drops the same share of each row's weights.
+
+    Args:
+        train: Trains the network, see :func:`~pt_neural.training.loop.train`.
+        network: Its W has a weight for each pair of words.
+        batches: The training data.
+        loss: What ``train`` takes.
+        training: The settings; epochs and patience are those of each training.
+        nonzeros: Weights of each row that remain (p).
+        rounds: How often weights are dropped.
+        history: Receives the records of all trainings, with ``nonzeros``, how many weights of a row could change.
+        **options: What else ``train`` takes.
+    """
+    terms = network.shape.document_terms
+    kept = [terms, *steps(terms, min(nonzeros, terms), rounds)]
+    for number, count in enumerate(kept):
+        if number:
+            network.keep_largest(count)
+        records: list[dict[str, Any]] = []
+        settings = training
+        if training.checkpoint_dir is not None:
+            settings = replace(training, checkpoint_dir=str(Path(training.checkpoint_dir) / f"{count}-nonzeros"))
+        try:
+            train(network, batches, loss, settings, history=records, **options)
+        finally:
+            history += [{**record, "nonzeros": count} for record in records]
+
+
+def steps(first: int, last: int, rounds: int) -> list[int]:
+    """Numbers that fall from ``first`` to ``last`` by the same factor each round.
+
+    Example::
+
+        >>> steps(1000, 1, 3)
+        [100, 10, 1]
+    """
+    return [round(first * (last / first) ** (number / rounds)) for number in range(1, rounds + 1)]

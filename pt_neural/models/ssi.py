@@ -1,0 +1,422 @@
+"""Supervised semantic indexing: f(q, d) = q'Wd over tf-idf vectors, learned from preferences (Bai et al., 2010)."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import pandas as pd
+from torch import nn
+
+from pt_neural._arguments import checked_choice, checked_number
+from pt_neural._artifacts import ArtifactError, read_json, write_json
+from pt_neural._measures import RankLoss
+from pt_neural.models.bilinear_batches import BatchesInTurn, TuplesCollate
+from pt_neural.models.bilinear_network import BilinearNetwork, Shape
+from pt_neural.models.correlated_hashing import CorrelatedHashing
+from pt_neural.models.pruning import train_sparse
+from pt_neural.models.ssi_features import Features, training_texts, word_weights
+from pt_neural.models.ssi_kinds import KINDS, LEARNING_RATES, WITH_VECTORS, Kind, check_kind, shape_of
+from pt_neural.rankers import BilinearRanker, TermVectors
+from pt_neural.rankers.columns import distinct_queries
+from pt_neural.rankers.encoders import DocEncoder, QueryEncoder
+from pt_neural.rankers.trained import Scorer, Trained
+from pt_neural.rankers.weighed import Weighed
+from pt_neural.text import ForwardIndex, PackedSequences, TfIdf, Vocabulary, tokenise, tokenise_packed
+from pt_neural.text.counts import most_frequent
+from pt_neural.training import Training
+from pt_neural.training.examples import Examples
+from pt_neural.training.groups import Groups
+from pt_neural.training.sampling import Collate, GroupBatches
+
+ONLY = {"loss": "margin", "optimiser": "sgd", "devices": 1, "weight_decay": 0.0, "gradient_clip": None}
+
+
+class SSI(BilinearRanker, Trained):
+    """Scores by q'Wd, where W says how much each word of a query speaks for each word of a document.
+
+    q and d are tf-idf vectors of length 1, and W is learned so that the relevant document of each tuple (q, d+, d-)
+    scores higher than the other by a margin (equation 8). Words that never meet in training keep what W starts with:
+    the identity, which is the cosine of :class:`~pt_neural.TFIDF`. The kinds of W (section 2.2) are
+
+    - ``"low-rank"``: U'V + I (equation 4), the default: N by D matrices of latent concepts beside exact matches;
+    - ``"symmetric"``: U'U + I; ``"low-rank-diagonal"``: U'V + D, with a learned weight for each exact match;
+    - ``"diagonal"``: D alone, a learned re-weighting of tf-idf;
+    - ``"full"``: unconstrained, for small vocabularies; ``"sparse"``: of which only the largest weights of each row are
+      kept (algorithm 2);
+    - ``"hash"``: weights that pairs of words share at random (hash kernels, equation 5), plus αI;
+    - ``"correlated-hash"``: low rank for the frequent words, and a second low-rank model in which the other words, or
+      2-grams, are replaced by the frequent words that they occur with (equations 6 and 7, algorithm 1), added with a
+      learned factor.
+
+    Queries may be keywords or whole documents. With ``shared_vocabulary=False`` queries and documents have vocabularies
+    of their own, as for two languages (section 2.4.2) or any two types of text (section 2.4.3); nothing then compares
+    words by their spelling, so that there is no identity.
+
+    Training makes the paper's steps, one tuple after the other, each as long as its texts, in compiled loops; it is
+    repeatable, and runs on one core. The first training in an environment takes some ten seconds to compile them.
+
+    A query without any known word scores 0 with every document that has one, and retrieves none; a document without any
+    known word scores -100, and is never retrieved.
+
+    Args:
+        kind: What W is made of.
+        dim: N, rows of U and V; the paper has 50 to 500.
+        identity: Whether there is an identity term, or for ``"full"`` and ``"sparse"`` whether W starts at it; None for
+            wherever queries and documents share a vocabulary.
+        shared_vocabulary: Whether a word of a query is the same word in a document.
+        min_count: Words that occur less often are left out.
+        max_terms: Keep only that many of the most frequent words, in each vocabulary (D in the paper); None keeps all.
+        embedded_terms: Only that many of the most frequent words have columns in U and V, as in (U'V)_n of Table 2;
+            the others count on the diagonal only. With ``"correlated-hash"`` they are also the F words that the others
+            are replaced by.
+        sublinear_tf: Weigh tf occurrences as 1 + ln tf; False as tf.
+        deviation: Standard deviation of the first weights of U and V. None for 1/√N; the paper's 1 gives scores that
+            outweigh the identity at first by √N, and learns worse from few tuples.
+        nonzeros: Weights that ``"sparse"`` keeps in each row of W (p in algorithm 2).
+        rounds: How often ``"sparse"`` drops weights and trains again, the same share of each row each time.
+        hash_size: Weights of ``"hash"`` (H in equation 5).
+        ngrams: What ``"correlated-hash"`` replaces by frequent words: 1 for words, 2 for 2-grams.
+        bins: By how many of them (k in equation 6).
+        hashed_dim: N of its second model; None for ``dim``.
+        training: How to train; None for stochastic gradient descent on the margin ranking loss with a fixed learning
+            rate (0.05; 1 for kinds without U and V), 8 random negatives for each relevant document, and early stopping
+            on the ranking loss of the dev queries. Other losses and optimisers are refused.
+        fields: Text columns, joined by a space; those that a frame lacks are passed over, one must be there. None for
+            those of ``documents``, or ``title`` and ``text``.
+        documents: A forward index, to train on and to re-rank by ``docno``.
+        vectors: What :meth:`~pt_neural.rankers.BilinearRanker.index` made, to re-rank by ``docno`` from kept vectors.
+        batch_size: Documents weighed at a time.
+        verbose: Show a progress bar while weighing documents.
+
+    Attributes:
+        features: What turns texts into vectors, with the vocabularies; None until :meth:`fit`.
+        network: W; None until then.
+
+    Raises:
+        TypeError: If an argument is of another kind than said here.
+        ValueError: If a setting is out of range, or if the kind cannot do without what is switched off.
+
+    Example::
+
+        ssi = pn.SSI("low-rank", dim=100, documents=documents)
+        ssi.fit(pairs, links, dev_candidates, dev_links)
+        ssi.retriever(ssi.index("ssi.vectors", documents)).search("pairwise distance")
+    """
+
+    schematic = {"label": "SSI", "help_url": None}
+    artifact_format = "ssi"
+    least_score = -100.0
+    free_settings: ClassVar[tuple[str, ...]] = ("fields", "training")
+
+    def __init__(
+        self,
+        kind: Kind = "low-rank",
+        dim: int = 100,
+        *,
+        identity: bool | None = None,
+        shared_vocabulary: bool = True,
+        min_count: int = 1,
+        max_terms: int | None = None,
+        embedded_terms: int = 30_000,
+        sublinear_tf: bool = True,
+        deviation: float | None = None,
+        nonzeros: int = 100,
+        rounds: int = 3,
+        hash_size: int = 1_000_000,
+        ngrams: int = 1,
+        bins: int = 5,
+        hashed_dim: int | None = None,
+        training: Training | None = None,
+        fields: str | Sequence[str] | None = None,
+        documents: ForwardIndex | None = None,
+        vectors: TermVectors | None = None,
+        batch_size: int = 1024,
+        verbose: bool = False,
+    ):
+        self.kind = checked_choice("kind", kind, KINDS)
+        self.shared_vocabulary = checked_choice("shared_vocabulary", shared_vocabulary, (True, False))
+        checked_choice("identity", identity, (None, True, False))
+        self.identity = check_kind(kind, shared_vocabulary=shared_vocabulary, identity=identity)
+        self.dim = checked_number("dim", dim, int, least=1)
+        self.min_count = checked_number("min_count", min_count, int, least=1)
+        self.max_terms = checked_number("max_terms", max_terms, int, least=1, optional=True)
+        self.embedded_terms = checked_number("embedded_terms", embedded_terms, int, least=1)
+        self.sublinear_tf = checked_choice("sublinear_tf", sublinear_tf, (True, False))
+        self.deviation = checked_number("deviation", deviation, float, above=0, optional=True)
+        self.nonzeros = checked_number("nonzeros", nonzeros, int, least=1)
+        self.rounds = checked_number("rounds", rounds, int, least=1)
+        self.hash_size = checked_number("hash_size", hash_size, int, least=1)
+        self.ngrams = checked_choice("ngrams", ngrams, (1, 2))
+        self.bins = checked_number("bins", bins, int, least=1)
+        self.hashed_dim = checked_number("hashed_dim", hashed_dim, int, least=1, optional=True)
+        self.features: Features | None = None
+        self._monolingual: tuple[pd.DataFrame, pd.DataFrame] | None = None
+        Trained.__init__(self, training=training, device="cpu")
+        BilinearRanker.__init__(
+            self, fields=fields, documents=documents, vectors=vectors, batch_size=batch_size, verbose=verbose
+        )
+
+    def settings(self) -> dict[str, Any]:
+        """What makes the model what it is."""
+        names = (
+            *("kind", "dim", "identity", "shared_vocabulary", "min_count", "max_terms", "embedded_terms"),
+            *("sublinear_tf", "deviation", "nonzeros", "rounds", "hash_size", "ngrams", "bins", "hashed_dim"),
+        )
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def own_training(self) -> dict[str, Any]:
+        """Values for the settings of :class:`~pt_neural.Training` that are None."""
+        return {
+            "optimiser": "sgd",
+            "loss": "margin",
+            "learning_rate": LEARNING_RATES[self.kind],
+            "batch_size": 1024,
+            "negatives": "random",
+            "num_negatives": 8,
+            "dev_measure": RankLoss,
+        }
+
+    def fit(
+        self,
+        topics_or_res_tr: pd.DataFrame,
+        qrels_tr: pd.DataFrame,
+        topics_or_res_va: pd.DataFrame | None = None,
+        qrels_va: pd.DataFrame | None = None,
+        *,
+        monolingual: tuple[pd.DataFrame, pd.DataFrame] | None = None,
+        own_queries: bool = False,
+    ) -> "SSI":
+        """Train anew; see :meth:`pt_neural.rankers.trained.Trained.fit`.
+
+        Args:
+            topics_or_res_tr: Candidates of the training queries: ``qid, query, docno`` and text (``docno`` is enough
+                where the model has a forward index).
+            qrels_tr: Their judgements, or links: ``qid, docno, label``.
+            topics_or_res_va: Candidates of the dev queries, to stop early by.
+            qrels_va: Their judgements.
+            monolingual: Candidates and judgements of queries in the language of the documents. Their tuples are taken
+                in turn with the others, with W = V'V (equation 10), so that V serves both.
+            own_queries: Let them have a U of their own instead, W = U_E'V; only V is shared.
+
+        Returns:
+            The model.
+
+        Raises:
+            ValueError: As in the base class; if the settings of the training are not the paper's; or if there are
+                monolingual tuples for a kind without V.
+        """
+        if monolingual is not None and self.kind != "low-rank":
+            raise ValueError(f"monolingual tuples share V, which kind={self.kind!r} has none of: choose 'low-rank'")
+        self._monolingual, self._own_queries = monolingual, own_queries and monolingual is not None
+        try:
+            return super().fit(topics_or_res_tr, qrels_tr, topics_or_res_va, qrels_va)
+        finally:
+            self._monolingual = None
+
+    def _begin(self, examples: Examples) -> tuple[Features, nn.Module, Collate]:
+        self._require_no_vectors()
+        training = self.training.completed(self.own_training)
+        if changed := [name for name, value in ONLY.items() if getattr(training, name) != value]:
+            needed = ", ".join(f"{name}={ONLY[name]!r}" for name in changed)
+            raise ValueError(f"SSI makes the steps of its paper, one tuple at a time, and needs Training({needed})")
+        features, sequences = self._learn_features(examples, verbose=training.verbose)
+        shape = shape_of(self.settings(), len(features.queries.vocabulary), len(features.documents.vocabulary))
+        network = BilinearNetwork(shape, deviation=self.deviation, other_queries=self._own_queries)
+        vocabulary = features.documents.vocabulary
+        texts = training_texts(features.of_queries(examples.query_texts), features.of_sequences(sequences, vocabulary))
+        other = None if self._monolingual is None else self._monolingual_batches(features, training)
+        return features, network, TuplesCollate(texts, other)
+
+    def _learn_features(self, examples: Examples, *, verbose: bool) -> tuple[Features, PackedSequences]:
+        """What turns texts into vectors, and the documents as ids of its vocabulary."""
+        limits = {"min_count": self.min_count, "max_terms": self.max_terms}
+        if examples.document_texts is None:
+            vocabulary = most_frequent(self.documents.vocabulary, **limits)
+        else:
+            vocabulary = Vocabulary.build(map(tokenise, examples.document_texts), **limits)
+        documents = queries = TfIdf(vocabulary, sublinear_tf=self.sublinear_tf)
+        if not self.shared_vocabulary:
+            of_queries = Vocabulary.build(map(tokenise, examples.query_texts), **limits)
+            queries = TfIdf(of_queries, sublinear_tf=self.sublinear_tf)
+        if not len(vocabulary) or not len(queries.vocabulary):
+            raise ValueError(f"no word occurs {self.min_count} times: give more texts, or a smaller min_count")
+        features = Features(queries, documents)
+        if examples.document_texts is None:
+            sequences = features.own_sequences(self.documents.all(), self.documents.vocabulary)
+        else:
+            sequences = tokenise_packed(examples.document_texts, vocabulary)
+        if self.kind == "correlated-hash":
+            weighing = {"bins": self.bins, "ngrams": self.ngrams, "sublinear_tf": self.sublinear_tf}
+            hashing = CorrelatedHashing.build(
+                sequences, vocabulary, frequent=self.embedded_terms, **weighing, verbose=verbose
+            )
+            features = Features(queries, documents, hashing)
+        return features, sequences
+
+    def _monolingual_batches(self, features: Features, training: Training) -> GroupBatches:
+        """Batches of the task in the language of the documents, whose queries are over their vocabulary."""
+        examples = self._make_examples(*self._monolingual, training)
+        queries = features.of_documents(examples.query_texts)
+        if examples.document_texts is None:
+            documents = features.of_sequences(self.documents.all(), self.documents.vocabulary)
+        else:
+            documents = features.of_documents(examples.document_texts)
+        return GroupBatches(examples.groups, training, TuplesCollate(training_texts(queries, documents)))
+
+    def _batches(self, groups: Groups, training: Training, collate: TuplesCollate) -> GroupBatches:
+        if collate.other is None:
+            return super()._batches(groups, training, collate)
+        return BatchesInTurn(groups, training, collate, other=collate.other)
+
+    def _train(self, network: nn.Module, *run: Any, **options: Any) -> None:
+        if self.kind != "sparse":
+            super()._train(network, *run, **options)
+            return
+        train_sparse(super()._train, network, *run, nonzeros=self.nonzeros, rounds=self.rounds, **options)
+
+    def _install(self, preparation: Features, network: BilinearNetwork) -> None:
+        if self.kind == "sparse" and network.shape.pairs:
+            network = network.compressed()
+        network.forget_other_task()
+        super()._install(preparation, network)
+        self.features = preparation
+
+    def _scorer(self, preparation: Features, frame: pd.DataFrame) -> Scorer:
+        query_rows, texts = distinct_queries(frame)
+        queries = preparation.of_queries(texts)
+        document_rows, sequences, vocabulary = self._frame_documents(frame)
+        documents = preparation.of_sequences(sequences, vocabulary)
+
+        def scores(network: BilinearNetwork) -> np.ndarray:
+            weighed = network.weigh_documents(*documents)
+            return self.row_scores(
+                lambda some: network.weigh_queries(*(part if part is None else part[some] for part in queries)),
+                query_rows,
+                weighed,
+                document_rows,
+            )
+
+        return scores
+
+    def weigh_queries(self, texts: Sequence[str]) -> Weighed:
+        """Queries as they are multiplied: Uq, and q'W for what W has beside U'V."""
+        return self._fitted().weigh_queries(*self.features.of_queries(texts))
+
+    def weigh_documents(self, texts: Sequence[str]) -> Weighed:
+        """Documents as they are multiplied: Vd, and d."""
+        return self._fitted().weigh_documents(*self.features.of_documents(texts))
+
+    def weigh_sequences(self, sequences: PackedSequences, vocabulary: Vocabulary) -> Weighed:
+        """Documents given as term ids over another vocabulary, likewise."""
+        return self._fitted().weigh_documents(*self.features.of_sequences(sequences, vocabulary))
+
+    def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
+        """The latent part of queries, Uq, float32 of shape ``(len(texts), dim)``.
+
+        Raises:
+            ValueError: If the kind has none.
+        """
+        return self._latent(self.weigh_queries(texts))
+
+    def encode_texts(self, texts: Sequence[str]) -> np.ndarray:
+        """The latent part of documents, Vd, likewise."""
+        return self._latent(self.weigh_documents(texts))
+
+    def _latent(self, weighed: Weighed) -> np.ndarray:
+        if weighed.latent is None:
+            raise ValueError(f"kind={self.kind!r} has no latent vectors; {', '.join(WITH_VECTORS)} have")
+        return weighed.latent
+
+    def query_encoder(self) -> QueryEncoder:
+        """Transformer that adds ``query_vec``, the latent part of the query, to frames with ``query``."""
+        return QueryEncoder(self)
+
+    def doc_encoder(self) -> DocEncoder:
+        """Transformer that adds ``doc_vec``, the latent part of the document, to frames with text."""
+        return DocEncoder(self)
+
+    def word_weights(
+        self, query_words: Sequence[str] | None = None, document_words: Sequence[str] | None = None
+    ) -> pd.DataFrame:
+        """A part of W: how much words of a query speak for words of a document.
+
+        Args:
+            query_words: Known words; None for all.
+            document_words: Likewise.
+
+        Returns:
+            Frame of float32 with the words of the query as index and those of the document as columns.
+
+        Raises:
+            KeyError: If a word is unknown.
+        """
+        network, features = self._fitted(), self.features
+        rows, columns = self._words(features.queries, query_words), self._words(features.documents, document_words)
+        weights = word_weights(network, features, rows, columns)
+        terms = features.queries.vocabulary.terms, features.documents.vocabulary.terms
+        return pd.DataFrame(weights, index=[terms[0][i] for i in rows], columns=[terms[1][i] for i in columns])
+
+    def _words(self, side: TfIdf, words: Sequence[str] | None) -> np.ndarray:
+        """Numbers of words, or an error that names the first unknown one."""
+        if words is None:
+            return np.arange(len(side.vocabulary))
+        ids = side.vocabulary.ids(words)
+        if (ids < 0).any():
+            raise KeyError(f"{words[int(np.argmin(ids))]!r} is none of the {len(side.vocabulary):,} words of {self!r}")
+        return ids
+
+    def neighbours(self, word: str, k: int = 10, side: Literal["query", "document"] = "query") -> pd.DataFrame:
+        """The words of documents that a word of a query speaks for most under W; or those that speak for it.
+
+        Args:
+            word: A known word.
+            k: Number of words.
+            side: ``"query"`` takes the word's row of W, ``"document"`` its column.
+
+        Returns:
+            Frame with ``word`` and ``weight``, the largest first.
+
+        Raises:
+            KeyError: If the word is unknown.
+        """
+        if checked_choice("side", side, ("query", "document")) == "query":
+            weights = self.word_weights([word]).iloc[0]
+        else:
+            weights = self.word_weights(None, [word]).iloc[:, 0]
+        weights = weights.nlargest(checked_number("k", k, int, least=1))
+        return pd.DataFrame({"word": weights.index, "weight": weights.to_numpy()})
+
+    def dice_neighbours(self, text: str, k: int = 5) -> pd.DataFrame:
+        """The frequent words that stand for a word or 2-gram in correlated feature hashing (Tables 7 and 8).
+
+        Args:
+            text: A hashed word, or 2-gram such as ``"star trek"``.
+            k: At most so many.
+
+        Returns:
+            Frame with ``word`` and ``dice``, the largest first.
+
+        Raises:
+            KeyError: If it is not hashed.
+            ValueError: If the kind is another one.
+        """
+        self._fitted()
+        if self.features.hashing is None:
+            raise ValueError(f"only kind='correlated-hash' replaces words by others, not {self.kind!r}")
+        return self.features.hashing.nearest(text, self.features.documents.vocabulary, k)
+
+    def _save_preparation(self, directory: Path) -> None:
+        self.features.save(directory)
+        write_json(directory / "shape.json", self.network.shape.to_json())
+
+    def _load_preparation(self, directory: Path) -> tuple[Features, nn.Module]:
+        shape = read_json(directory / "shape.json")
+        try:
+            return Features.load(directory), BilinearNetwork(Shape(**shape))
+        except TypeError as error:
+            raise ArtifactError(f"{directory / 'shape.json'} is damaged: {error}") from None
+
+    def __repr__(self) -> str:
+        return f"SSI({self.kind!r}{f', dim={self.dim}' if self.kind in WITH_VECTORS else ''})"

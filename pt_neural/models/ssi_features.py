@@ -1,0 +1,130 @@
+"""What SSI sees of texts: tf-idf vectors of queries and of documents, and their hashed features."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from pt_neural._artifacts import read_json, write_json
+from pt_neural.models.bilinear_network import BilinearNetwork, no_rows, rows_of
+from pt_neural.models.bilinear_steps import Texts
+from pt_neural.models.correlated_hashing import CorrelatedHashing
+from pt_neural.rankers.last_vocabulary import LastVocabulary
+from pt_neural.text import PackedSequences, TfIdf, Vocabulary, tokenise_packed
+from pt_neural.text.tf_idf import unit_rows
+
+WORDS_PER_BLOCK = 256  # of queries, whose weights for all words may be in memory at a time
+
+Vectors = tuple[csr_array, csr_array | None]  # over terms, and over hashed features
+
+
+@dataclass(frozen=True)
+class Features:
+    """Turns texts into vectors.
+
+    Attributes:
+        queries: Weights of the terms of queries.
+        documents: Those of the terms of documents; the same object where they share a vocabulary.
+        hashing: Correlated feature hashing of both; None without.
+    """
+
+    queries: TfIdf
+    documents: TfIdf
+    hashing: CorrelatedHashing | None = None
+
+    def __post_init__(self):
+        object.__setattr__(self, "_mapping", LastVocabulary())
+
+    @property
+    def shared(self) -> bool:
+        """Whether queries and documents have one vocabulary."""
+        return self.queries is self.documents
+
+    def of_queries(self, texts: Sequence[str]) -> Vectors:
+        """Vectors of queries."""
+        return self._vectors(self.queries, tokenise_packed(texts, self.queries.vocabulary))
+
+    def of_documents(self, texts: Sequence[str]) -> Vectors:
+        """Vectors of document texts."""
+        return self._vectors(self.documents, tokenise_packed(texts, self.documents.vocabulary))
+
+    def of_sequences(self, sequences: PackedSequences, vocabulary: Vocabulary) -> Vectors:
+        """Vectors of documents given as term ids over another vocabulary."""
+        own = sequences if vocabulary is self.documents.vocabulary else self.own_sequences(sequences, vocabulary)
+        return self._vectors(self.documents, own)
+
+    def of_words(self, side: Literal["query", "document"], ids: np.ndarray) -> Vectors:
+        """Vectors of single words with weight 1, as queries or as documents."""
+        weights = self.queries if side == "query" else self.documents
+        places = np.arange(len(ids)), ids
+        words = csr_array((np.ones(len(ids), dtype=np.float32), places), shape=(len(ids), len(weights.vocabulary)))
+        if self.hashing is None:
+            return words, None
+        return words, self._hashed(words, PackedSequences.from_lists([[number] for number in ids.tolist()]))
+
+    def own_sequences(self, sequences: PackedSequences, vocabulary: Vocabulary) -> PackedSequences:
+        """Documents as ids of the vocabulary of documents, from those of another one; -1 is an unknown word."""
+        own = self.documents.vocabulary
+        ids = self._mapping(lambda: np.append(vocabulary.mapping_to(own), np.int32(-1)), vocabulary)  # -1 stays -1
+        return PackedSequences(ids[sequences.terms], sequences.offsets)
+
+    def _vectors(self, weights: TfIdf, sequences: PackedSequences) -> Vectors:
+        terms = weights.of_sequences(sequences)
+        return terms, None if self.hashing is None else self._hashed(terms, sequences)
+
+    def _hashed(self, terms: csr_array, sequences: PackedSequences) -> csr_array:
+        """Hashed features, of length 1 as well: a document of many words that share a neighbour would outweigh all."""
+        return unit_rows(self.hashing.features(terms, sequences))
+
+    def save(self, directory: Path) -> None:
+        """Write vocabularies, how terms are weighed, and hashed features."""
+        write_json(directory / "features.json", {"shared": self.shared, "sublinear_tf": self.documents.sublinear_tf})
+        self.documents.vocabulary.save(directory / "vocabulary")
+        if not self.shared:
+            self.queries.vocabulary.save(directory / "query_vocabulary")
+        if self.hashing is not None:
+            self.hashing.save(directory / "hashing")
+
+    @classmethod
+    def load(cls, directory: Path) -> "Features":
+        """Read what :meth:`save` wrote.
+
+        Raises:
+            ArtifactError: If a file is missing or damaged; it is named.
+        """
+        weighing: dict[str, Any] = read_json(directory / "features.json")
+        sublinear_tf = weighing["sublinear_tf"]
+        documents = TfIdf(Vocabulary.load(directory / "vocabulary"), sublinear_tf=sublinear_tf)
+        queries = documents
+        if not weighing["shared"]:
+            queries = TfIdf(Vocabulary.load(directory / "query_vocabulary"), sublinear_tf=sublinear_tf)
+        hashing = CorrelatedHashing.load(directory / "hashing") if (directory / "hashing").exists() else None
+        return cls(queries, documents, hashing)
+
+
+def training_texts(queries: Vectors, documents: Vectors) -> Texts:
+    """Queries and documents as the compiled loops take them."""
+    terms, hashed = zip(queries, documents, strict=True)
+    if hashed[0] is None:
+        return Texts(*map(rows_of, terms), *(no_rows(matrix.shape[0]) for matrix in terms))
+    return Texts(*map(rows_of, (*terms, *hashed)))
+
+
+def word_weights(
+    network: BilinearNetwork, features: Features, query_words: np.ndarray, document_words: np.ndarray
+) -> np.ndarray:
+    """W of some words, as texts of one word each show it: float32 of shape (words of queries, words of documents)."""
+    documents = network.weigh_documents(*features.of_words("document", document_words))
+    weights = np.zeros((len(query_words), len(document_words)), dtype=np.float32)
+    for start in range(0, len(query_words), WORDS_PER_BLOCK):
+        some = slice(start, start + WORDS_PER_BLOCK)
+        queries = network.weigh_queries(*features.of_words("query", query_words[some]))
+        if queries.latent is not None:
+            weights[some] += queries.latent @ documents.latent.T
+        if queries.terms is not None:
+            products = queries.terms @ documents.terms.T
+            weights[some] += products if isinstance(products, np.ndarray) else products.toarray()
+    return weights
