@@ -23,7 +23,7 @@ def train_sparse(
     history: list[dict[str, Any]],
     **options: Any,
 ) -> None:
-    """Algorithm 2, in which each round drops the same share of each row's weights.
+    """Algorithm 2, in which each round drops the same share of each row's weights; rounds that drop none are left out.
 
     Args:
         train: Trains the network, see :func:`~pt_neural.training.loop.train`.
@@ -37,7 +37,7 @@ def train_sparse(
         **options: What else ``train`` takes.
     """
     terms = network.shape.document_terms
-    kept = [terms, *steps(terms, min(nonzeros, terms), rounds)]
+    kept = dict.fromkeys([terms, *steps(terms, min(nonzeros, terms), rounds)])  # each number once
     for number, count in enumerate(kept):
         if number:
             network.keep_largest(count)
