@@ -68,10 +68,13 @@ class BilinearNetwork(nn.Module):
         shape: What W is made of.
         deviation: Standard deviation of the first weights of U and V; None for 1/√N, with which scores of unit vectors
             start no larger than those of the identity.
+        alike: Whether U and V start with the same weights, where queries and documents have the same terms.
         other_queries: Whether another task has a U of its own (section 2.4.2).
     """
 
-    def __init__(self, shape: Shape, *, deviation: float | None = None, other_queries: bool = False):
+    def __init__(
+        self, shape: Shape, *, deviation: float | None = None, alike: bool = False, other_queries: bool = False
+    ):
         super().__init__()
         self.shape = shape
         queries = min(shape.embedded_terms, shape.query_terms)
@@ -81,6 +84,9 @@ class BilinearNetwork(nn.Module):
         self.other_query_vectors = _random(documents if other_queries else 0, shape.dim, deviation)
         self.hashed_query_vectors = _random(shape.hashed_terms, shape.hashed_dim, deviation)
         self.hashed_document_vectors = _random(shape.hashed_terms, shape.hashed_dim, deviation)
+        if alike and not shape.symmetric:
+            self.document_vectors.copy_(self.query_vectors)
+            self.hashed_document_vectors.copy_(self.hashed_query_vectors)
         self.mixing = _kept(torch.ones(1))
         self.identity = _kept(torch.ones(1))
         self.diagonal = _kept(torch.ones(shape.document_terms if shape.diagonal == "learned" else 0))

@@ -71,8 +71,10 @@ class SSI(BilinearRanker, Trained):
             the others count on the diagonal only. With ``"correlated-hash"`` they are also the F words that the others
             are replaced by.
         sublinear_tf: Weigh tf occurrences as 1 + ln tf; False as tf.
-        deviation: Standard deviation of the first weights of U and V. None for 1/√N; the paper's 1 gives scores that
-            outweigh the identity at first by √N, and learns worse from few tuples.
+        deviation: Standard deviation of the first weights of U and V. None for 1/√N; with the paper's 1 scores are at
+            first √N times as large as those of the identity.
+        alike: Whether U and V start with the same random weights, so that U'V is near the identity at first, as W is;
+            only with a shared vocabulary. False for the paper's start, in which each is random.
         nonzeros: Weights that ``"sparse"`` keeps in each row of W (p in algorithm 2).
         rounds: How often ``"sparse"`` drops weights and trains again, the same share of each row each time.
         hash_size: Weights of ``"hash"`` (H in equation 5).
@@ -121,6 +123,7 @@ class SSI(BilinearRanker, Trained):
         embedded_terms: int = 30_000,
         sublinear_tf: bool = True,
         deviation: float | None = None,
+        alike: bool = True,
         nonzeros: int = 100,
         rounds: int = 3,
         hash_size: int = 1_000_000,
@@ -144,6 +147,7 @@ class SSI(BilinearRanker, Trained):
         self.embedded_terms = checked_number("embedded_terms", embedded_terms, int, least=1)
         self.sublinear_tf = checked_choice("sublinear_tf", sublinear_tf, (True, False))
         self.deviation = checked_number("deviation", deviation, float, above=0, optional=True)
+        self.alike = checked_choice("alike", alike, (True, False))
         self.nonzeros = checked_number("nonzeros", nonzeros, int, least=1)
         self.rounds = checked_number("rounds", rounds, int, least=1)
         self.hash_size = checked_number("hash_size", hash_size, int, least=1)
@@ -161,7 +165,7 @@ class SSI(BilinearRanker, Trained):
         """What makes the model what it is."""
         names = (
             *("kind", "dim", "identity", "shared_vocabulary", "min_count", "max_terms", "embedded_terms"),
-            *("sublinear_tf", "deviation", "nonzeros", "rounds", "hash_size", "ngrams", "bins", "hashed_dim"),
+            *("sublinear_tf", "deviation", "alike", "nonzeros", "rounds", "hash_size", "ngrams", "bins", "hashed_dim"),
         )
         return {name: getattr(self, name) for name in names}
 
@@ -223,7 +227,12 @@ class SSI(BilinearRanker, Trained):
             raise ValueError(f"SSI makes the steps of its paper, one tuple at a time, and needs Training({needed})")
         features, sequences = self._learn_features(examples, verbose=training.verbose)
         shape = shape_of(self.settings(), len(features.queries.vocabulary), len(features.documents.vocabulary))
-        network = BilinearNetwork(shape, deviation=self.deviation, other_queries=self._own_queries)
+        network = BilinearNetwork(
+            shape,
+            deviation=self.deviation,
+            alike=self.alike and self.shared_vocabulary,
+            other_queries=self._own_queries,
+        )
         vocabulary = features.documents.vocabulary
         texts = training_texts(features.of_queries(examples.query_texts), features.of_sequences(sequences, vocabulary))
         other = None if self._monolingual is None else self._monolingual_batches(features, training)

@@ -76,8 +76,14 @@ class Features:
         return terms, None if self.hashing is None else self._hashed(terms, sequences)
 
     def _hashed(self, terms: csr_array, sequences: PackedSequences) -> csr_array:
-        """Hashed features, of length 1 as well: a document of many words that share a neighbour would outweigh all."""
-        return unit_rows(self.hashing.features(terms, sequences))
+        """Hashed features; their mean over bins (equation 6) is a factor of both sides, the longest are cut to 1."""
+        # A product, for scipy would divide in float64.
+        hashed = self.hashing.features(terms, sequences) * np.float32(self.hashing.bins**-0.5)
+        rows = np.repeat(np.arange(hashed.shape[0]), np.diff(hashed.indptr))
+        squares = np.square(hashed.data, dtype=np.float64)
+        lengths = np.sqrt(np.bincount(rows, squares, minlength=hashed.shape[0]))
+        hashed.data /= np.maximum(lengths, 1)[rows].astype(np.float32)
+        return hashed
 
     def save(self, directory: Path) -> None:
         """Write vocabularies, how terms are weighed, and hashed features."""
