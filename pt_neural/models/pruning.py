@@ -1,7 +1,9 @@
 """Learning a sparse W: train, drop the smallest weights of each row, train again (SSI paper, algorithm 2)."""
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ def train_sparse(
     nonzeros: int,
     rounds: int,
     history: list[dict[str, Any]],
+    origin: Callable[[], str] = str,
     **options: Any,
 ) -> None:
     """Algorithm 2, in which each round drops the same share of each row's weights; rounds that drop none are left out.
@@ -34,6 +37,7 @@ def train_sparse(
         nonzeros: Weights of each row that remain (p).
         rounds: How often weights are dropped.
         history: Receives the records of all trainings, with ``nonzeros``, how many weights of a row could change.
+        origin: What ``train`` takes; checkpoints are also of the weights that a training began with.
         **options: What else ``train`` takes.
     """
     terms = network.shape.document_terms
@@ -46,9 +50,14 @@ def train_sparse(
         if training.checkpoint_dir is not None:
             settings = replace(training, checkpoint_dir=str(Path(training.checkpoint_dir) / f"{count}-nonzeros"))
         try:
-            train(network, batches, loss, settings, history=records, **options)
+            begun = partial(_origin, origin, network)
+            train(network, batches, loss, settings, history=records, origin=begun, **options)
         finally:
             history += [{**record, "nonzeros": count} for record in records]
+
+
+def _origin(origin: Callable[[], str], network: BilinearNetwork) -> str:
+    return f"{origin()} {hashlib.sha256(network.pairs.numpy()).hexdigest()}"
 
 
 def steps(first: int, last: int, rounds: int) -> list[int]:

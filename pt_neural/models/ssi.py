@@ -25,7 +25,7 @@ from pt_neural.rankers.weighed import Weighed
 from pt_neural.text import ForwardIndex, PackedSequences, TfIdf, Vocabulary, tokenise, tokenise_packed
 from pt_neural.text.counts import most_frequent
 from pt_neural.training import Training
-from pt_neural.training.examples import Examples
+from pt_neural.training.examples import Examples, digest
 from pt_neural.training.groups import Groups
 from pt_neural.training.sampling import Collate, GroupBatches
 
@@ -218,6 +218,12 @@ class SSI(BilinearRanker, Trained):
             return super().fit(topics_or_res_tr, qrels_tr, topics_or_res_va, qrels_va)
         finally:
             self._monolingual = None
+
+    def _origin(self) -> list[Any]:
+        """As in the base class, and the monolingual tuples."""
+        if self._monolingual is None or self.training.checkpoint_dir is None:
+            return super()._origin()
+        return [*super()._origin(), digest(self._own_queries, self._monolingual, fields=self.fields)]
 
     def _begin(self, examples: Examples) -> tuple[Features, nn.Module, Collate]:
         self._require_no_vectors()

@@ -8,13 +8,12 @@ from typing import Any, Literal
 import numpy as np
 from scipy.sparse import csr_array
 
-from pt_neural._artifacts import read_json, write_json
+from pt_neural._artifacts import ArtifactError, read_json, write_json
 from pt_neural.models.bilinear_network import BilinearNetwork, no_rows, rows_of
 from pt_neural.models.bilinear_steps import Texts
 from pt_neural.models.correlated_hashing import CorrelatedHashing
 from pt_neural.rankers.last_vocabulary import LastVocabulary
 from pt_neural.text import PackedSequences, TfIdf, Vocabulary, tokenise_packed
-from pt_neural.text.tf_idf import unit_rows
 
 WORDS_PER_BLOCK = 256  # of queries, whose weights for all words may be in memory at a time
 
@@ -87,7 +86,8 @@ class Features:
 
     def save(self, directory: Path) -> None:
         """Write vocabularies, how terms are weighed, and hashed features."""
-        write_json(directory / "features.json", {"shared": self.shared, "sublinear_tf": self.documents.sublinear_tf})
+        parts = {"shared": self.shared, "hashed": self.hashing is not None}
+        write_json(directory / "features.json", {**parts, "sublinear_tf": self.documents.sublinear_tf})
         self.documents.vocabulary.save(directory / "vocabulary")
         if not self.shared:
             self.queries.vocabulary.save(directory / "query_vocabulary")
@@ -102,13 +102,15 @@ class Features:
             ArtifactError: If a file is missing or damaged; it is named.
         """
         weighing: dict[str, Any] = read_json(directory / "features.json")
-        sublinear_tf = weighing["sublinear_tf"]
+        try:
+            shared, hashed, sublinear_tf = weighing["shared"], weighing["hashed"], weighing["sublinear_tf"]
+        except (KeyError, TypeError) as error:
+            raise ArtifactError(f"{directory / 'features.json'} is damaged: {error!r}") from None
         documents = TfIdf(Vocabulary.load(directory / "vocabulary"), sublinear_tf=sublinear_tf)
         queries = documents
-        if not weighing["shared"]:
+        if not shared:
             queries = TfIdf(Vocabulary.load(directory / "query_vocabulary"), sublinear_tf=sublinear_tf)
-        hashing = CorrelatedHashing.load(directory / "hashing") if (directory / "hashing").exists() else None
-        return cls(queries, documents, hashing)
+        return cls(queries, documents, CorrelatedHashing.load(directory / "hashing") if hashed else None)
 
 
 def training_texts(queries: Vectors, documents: Vectors) -> Texts:

@@ -35,7 +35,7 @@ class Trainer:
         self.before: list[np.ndarray] = []
         self.settings: list[pn.Training] = []
 
-    def __call__(self, network, batches, loss, training, *, history, evaluate=None):
+    def __call__(self, network, batches, loss, training, *, history, origin):
         change = self.changes[len(self.before)].ravel().copy()
         if len(network.active):
             change[~network.active] = 0
