@@ -16,6 +16,7 @@ import pyterrier as pt
 from pyterrier_dr import FlexIndex
 
 import pt_neural as pn
+from pt_neural.rankers import BilinearRanker, TermVectors
 
 SPLITS = ("train", "dev", "test")
 FIELDS = ("title", "text")
@@ -172,13 +173,25 @@ class Workspace:
         )
         return pn.DESM(spaces, query, document, vectors=vectors), desm.retriever(vectors)
 
-    def lsa(self, dim: int, seed: int, fields: Sequence[str] = FIELDS) -> pn.LSA:
+    def lsa(self, dim: int, seed: int, fields: Sequence[str] = FIELDS, max_terms: int | None = None) -> pn.LSA:
         """LSA of the collection, over kept vectors."""
         documents = self.forward_index(fields)
+        limit = f"-terms{max_terms}" if max_terms else ""
         return self.over_vectors(
-            _of_fields(f"lsa-dim{dim}-seed{seed}", fields),
-            lambda path: pn.LSA(dim, seed=seed, fields=fields).fit_corpus(documents).save(path),
+            _of_fields(f"lsa-dim{dim}-seed{seed}{limit}", fields),
+            lambda path: pn.LSA(dim, seed=seed, fields=fields, max_terms=max_terms).fit_corpus(documents).save(path),
             pn.LSA.load,
+            documents,
+        )
+
+    def tfidf(self, fields: Sequence[str] = FIELDS, max_terms: int | None = None) -> pn.TFIDF:
+        """TFIDF of the collection, over kept vectors."""
+        documents = self.forward_index(fields)
+        settings = {"sublinear_tf": True, "max_terms": max_terms, "fields": fields}
+        return self.over_vectors(
+            _of_fields(f"tf-idf{f'-terms{max_terms}' if max_terms else ''}", fields),
+            lambda path: pn.TFIDF(**settings).fit_corpus(documents).save(path),
+            pn.TFIDF.load,
             documents,
         )
 
@@ -203,9 +216,8 @@ class Workspace:
     ) -> Any:
         """A ranker, built once, that re-ranks by docno over kept vectors of all documents, made once."""
         ranker = self.built(name, build, load)
-        vectors = self.built(
-            f"{name}-vectors", lambda path: ranker.index(path, documents), partial(FlexIndex, verbose=False)
-        )
+        opened = TermVectors if isinstance(ranker, BilinearRanker) else partial(FlexIndex, verbose=False)
+        vectors = self.built(f"{name}-vectors", lambda path: ranker.index(path, documents), opened)
         return load(self.artifacts / name, vectors=vectors)
 
     def save_table(self, name: str, table: pd.DataFrame, caption: str) -> None:

@@ -1,0 +1,238 @@
+"""The rankers of the SSI paper's tables, each as a re-ranker and over the whole collection."""
+
+import argparse
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+
+import pt_neural as pn
+from pipelines.common import Workspace
+from pipelines.ssi_evaluation import Ranker
+from pipelines.ssi_task import LinkTask
+from pipelines.trained import Learned, TrainedModels
+from pt_neural.experiment import RankLoss
+
+BETAS, FEEDBACK_DOCS = (0.25, 0.5, 1.0), (2, 5, 10, 20)
+FEEDBACK_QUERIES = 100  # of dev, over all documents, for Rocchio's settings
+ALPHAS = 21
+OF_PAIRS = ("full", "sparse", "hash")  # kinds that weigh pairs of words
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table.
+
+    Attributes:
+        key: Which of the paper's rows it is.
+        name: What the table calls it.
+        system: What tells the ranker from those of all other tables.
+        parameters: How many, as text.
+        rankers: By seed.
+    """
+
+    key: str
+    name: str
+    system: str
+    parameters: str
+    rankers: dict[int, Ranker]
+
+
+def over_vectors(model: Any) -> Ranker:
+    """A model that has kept vectors."""
+    return Ranker(model, lambda number: model.retriever(model.vectors, num_results=number))
+
+
+class Rankers(TrainedModels):
+    """The paper's rankers for one task; those that are trained learn from its training links.
+
+    Args:
+        workspace: Where artifacts are.
+        arguments: The pipeline's.
+        task: The queries and links.
+        about: Tells the task from others in the names of systems, such as ``", k = 10"``.
+    """
+
+    dev_measure = RankLoss
+
+    def __init__(self, workspace: Workspace, arguments: argparse.Namespace, task: LinkTask, about: str = ""):
+        super().__init__(workspace, arguments)
+        self.task, self.about = task, about
+
+    @cached_property
+    def examples(self) -> list[pd.DataFrame]:
+        """Linked pairs of train, and the candidates of dev."""
+        return self.task.examples(self.arguments.dev_documents)
+
+    @property
+    def dev_candidates(self) -> pd.DataFrame:
+        """The links of dev queries, and random documents."""
+        return self.examples[2]
+
+    def words(self, limit: int | None) -> int:
+        """D, the size of the dictionary."""
+        known = len(self.documents.vocabulary)
+        return known if limit is None else min(limit, known)
+
+    def _row(self, key: str, name: str, limit: int | None, parameters: str, rankers: dict[int, Ranker]) -> Row:
+        system = f"{name}, {self.words(limit):,} words{self.about}"
+        return Row(key, name, system, parameters, rankers)
+
+    def _once(self, ranker: Ranker) -> dict[int, Ranker]:
+        return {self.arguments.seed: ranker}
+
+    def tfidf(self, limit: int | None) -> Row:
+        """The cosine of tf-idf vectors."""
+        return self._row("tfidf", "TFIDF", limit, "0", self._once(over_vectors(self._tfidf(limit))))
+
+    def _tfidf(self, limit: int | None) -> pn.TFIDF:
+        return self.workspace.tfidf(self.arguments.fields, limit)
+
+    def qe(self, limit: int | None) -> Row:
+        """Query expansion, with the settings that have the smallest rank loss on dev queries over all documents."""
+        tfidf = self._tfidf(limit)
+        dev = self.task.collection.dev.sample(FEEDBACK_QUERIES, self.arguments.seed)
+        candidates = self.task.candidates(dev, len(self.task.docnos))
+        losses = {}
+        for beta in BETAS:
+            for number in FEEDBACK_DOCS:
+                rocchio = pn.Rocchio(tfidf, beta=beta, feedback_docs=number)
+                losses[rocchio] = self.loss(rocchio.transform(candidates), dev.qrels)
+        best = min(losses, key=losses.get)
+        name = f"QE, beta = {best.beta:g}, E = {best.feedback_docs}"
+        ranker = Ranker(best, lambda number: best.retriever(tfidf.vectors, num_results=number))
+        return self._row("qe", name, limit, "2", self._once(ranker))
+
+    def loss(self, run: pd.DataFrame, qrels: pd.DataFrame) -> float:
+        """Mean rank loss of a run."""
+        result = pt.Evaluate(run, qrels, metrics=[RankLoss])
+        return result[str(RankLoss)]
+
+    def lsa(self, limit: int | None) -> Row:
+        """LSA with the dimensions that have the smallest rank loss on dev queries."""
+        models = [self._lsa(dim, limit) for dim in self.arguments.lsa_dims]
+        losses = [self.loss(model.transform(self.dev_candidates), self.task.collection.dev.qrels) for model in models]
+        lsa = models[int(np.argmin(losses))]
+        parameters = f"{lsa.dim} × {self.words(limit):,}"
+        return self._row("lsa", f"LSA, {lsa.dim} dimensions", limit, parameters, self._once(over_vectors(lsa)))
+
+    def _lsa(self, dim: int, limit: int | None) -> pn.LSA:
+        return self.workspace.lsa(dim, self.arguments.seed, self.arguments.fields, limit)
+
+    def mixture(self, limit: int | None, of_lsa: int | None) -> Row:
+        """LSA and TFIDF mixed, with the alpha and the dimensions of the smallest rank loss on dev queries.
+
+        Args:
+            limit: Words of TFIDF.
+            of_lsa: Words of LSA.
+        """
+        tfidf = over_vectors(self._tfidf(limit))
+        models = [self._lsa(dim, of_lsa) for dim in self.arguments.lsa_dims]
+        mixed = [self.mixed(over_vectors(model), tfidf) for model in models]
+        lsa, (ranker, alpha, _) = min(zip(models, mixed, strict=True), key=lambda pair: pair[1][2])
+        words = "" if limit == of_lsa else f" of {self.words(of_lsa):,} words"
+        name = f"{alpha:g} LSA{words} + {1 - alpha:g} TFIDF, {lsa.dim} dimensions"
+        return self._row("mixture", name, limit, f"{lsa.dim} × {self.words(of_lsa):,} + 1", self._once(ranker))
+
+    def mixed(self, a: Ranker, b: Ranker) -> tuple[Ranker, float, float]:
+        """A mixture with the alpha that has the smallest rank loss on dev queries; alpha; and that loss."""
+        mixture, dev = pn.Mixture(a.reranker, b.reranker), self.task.collection.dev
+        curve = pn.tune_alpha(mixture, self.dev_candidates, dev.qrels, RankLoss, points=ALPHAS)
+
+        def retriever(number: int) -> pt.Transformer:
+            return pn.Mixture(a.retriever(number), b.retriever(number), curve.alpha, missing="zero")
+
+        return Ranker(mixture, retriever), curve.alpha, curve.per_query.loc[curve.alpha].mean()
+
+    def ssi(self, key: str, name: str, parameters: str, kind: str, limit: int | None, **options: Any) -> Row:
+        """SSI, trained once for each seed.
+
+        Args:
+            key: Which of the paper's rows it is.
+            name: What the table calls it.
+            parameters: How many.
+            kind: Of W.
+            limit: Words of the dictionary.
+            **options: Other settings of the model.
+        """
+        training = {"patience": self.arguments.patience, "batch_size": None}
+        if kind in OF_PAIRS:
+            training["epochs"] = self.arguments.pair_epochs
+        options = {"kind": kind, "max_terms": limit, **options}
+        row = self._row(key, f"SSI: {name}", limit, parameters, {})
+        models = self.trained(Learned(row.system, pn.SSI, training, options))
+        return Row(row.key, row.name, row.system, parameters, {seed: over_vectors(m) for seed, m in models.items()})
+
+    def low_rank(
+        self, limit: int | None, dim: int | None = None, *, kind: str = "low-rank", key: str = "", note: str = ""
+    ) -> Row:
+        """U'V + I, or U'U + I with ``kind="symmetric"``, with columns for all words of the dictionary."""
+        dim = dim or self.arguments.dim
+        matrices, name = (1, f"W = U'U + I{note}") if kind == "symmetric" else (2, f"W = U'V + I{note}")
+        parameters = f"{matrices * dim} × {self.words(limit):,}"
+        options = {"dim": dim, "embedded_terms": self.words(limit)}
+        return self.ssi(key or kind, f"{name}, N = {dim}", parameters, kind, limit, **options)
+
+    def table_1(self) -> Iterable[partial]:
+        """The rows of Table 1, each made when called."""
+        arguments, limit = self.arguments, self.arguments.max_terms
+        dim, words, few = arguments.dim, self.words(limit), self.words(min(limit, arguments.full_terms))
+        small = f" of {few:,} words" if few < words else ""
+        ssi, embedded = partial(partial, self.ssi), {"dim": dim, "embedded_terms": words}
+        yield partial(self.tfidf, limit)
+        yield partial(self.qe, limit)
+        yield partial(self.lsa, limit)
+        yield partial(self.mixture, limit, limit)
+        yield ssi("diagonal", "W = D", f"{words:,}", "diagonal", limit)
+        yield ssi("full", f"W unconstrained{small}", f"{few:,}²", "full", few)
+        for number in arguments.nonzeros:
+            key, name = f"sparse-{number}", f"sparse W{small}, {number:,} a row"
+            yield ssi(key, name, f"{number:,} × {few:,}", "sparse", few, nonzeros=number)
+        yield partial(self.low_rank, limit, kind="symmetric")
+        yield partial(self.low_rank, limit)
+        if small:
+            yield partial(self.low_rank, few, key="low-rank-small", note=small)
+        name, parameters = f"W = U'V, N = {dim}", f"{2 * dim} × {words:,}"
+        yield ssi("no-identity", name, parameters, "low-rank", limit, identity=False, **embedded)
+        name, parameters = f"W = U'V + D, N = {dim}", f"{2 * dim + 1} × {words:,}"
+        yield ssi("with-diagonal", name, parameters, "low-rank-diagonal", limit, **embedded)
+
+    def table_2(self) -> Iterable[partial]:
+        """The rows of Table 2, each made when called."""
+        arguments, frequent = self.arguments, self.arguments.frequent_terms
+        ssi = partial(partial, self.ssi)
+        yield partial(self.tfidf, None)
+        yield partial(self.qe, None)
+        yield partial(self.mixture, None, frequent)
+        yield partial(self.low_rank, None, kind="symmetric")
+        for place, number in enumerate(arguments.embedded_terms):
+            yield partial(self.embedded, f"embedded-{place}", number)
+        for identity, key, name, more in ((False, "hash", "", ""), (True, "hash-identity", " + αI", " + 1")):
+            for place, size in enumerate(arguments.hash_sizes):
+                name_of = f"hash kernels{name}, {millions(size)}"
+                options = {"hash_size": size, "identity": identity}
+                yield ssi(f"{key}-{place}", name_of, f"{millions(size)}{more}", "hash", None, **options)
+        for ngrams in (2, 1):
+            yield partial(self.correlated, ngrams)
+
+    def embedded(self, key: str, number: int) -> Row:
+        """(U'V)_n + I: columns in U and V for the n most frequent words only."""
+        dim, number = self.arguments.dim, min(number, self.words(None))
+        name, parameters = f"W = (U'V)_n + I, n = {number:,}, N = {dim}", f"{2 * dim} × {number:,}"
+        return self.ssi(key, name, parameters, "low-rank", None, dim=dim, embedded_terms=number)
+
+    def correlated(self, ngrams: int) -> Row:
+        """Correlated feature hashing of words, or of 2-grams."""
+        dim, number = self.arguments.dim, min(self.arguments.frequent_terms, self.words(None))
+        name, parameters = f"CFH ({ngrams}-grams), n = {number:,}, N = {dim}", f"{4 * dim} × {number:,} + 1"
+        options = {"dim": dim, "embedded_terms": number, "ngrams": ngrams}
+        return self.ssi(f"correlated-{ngrams}", name, parameters, "correlated-hash", None, **options)
+
+
+def millions(number: int) -> str:
+    """A number as the paper writes it: ``3M``."""
+    return f"{number / 1e6:g}M" if number >= 100_000 else f"{number:,}"

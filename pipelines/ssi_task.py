@@ -1,0 +1,128 @@
+"""The task of the SSI paper: pages as queries, and the pages that they link to as relevant documents."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+
+from pipelines.common import FIELDS, SPLITS, Collection, Split
+from pt_neural.experiment import keyword_queries, with_random_documents
+
+
+@dataclass(frozen=True)
+class LinkTask:
+    """A collection whose judgements are links.
+
+    Attributes:
+        collection: Its queries, by splits.
+        docnos: Its documents.
+        links: The links of all splits: ``qid, docno``.
+        own: The page that each query is made from, which is no candidate: ``qid, docno``.
+        seed: Of all random choices.
+    """
+
+    collection: Collection
+    docnos: pd.Index
+    links: pd.DataFrame
+    own: pd.DataFrame
+    seed: int
+
+    @classmethod
+    def of(cls, collection: Collection, docnos: Iterable[str], seed: int, mates: pd.DataFrame | None = None):
+        """The task of a collection that has training links.
+
+        Args:
+            collection: The queries. Those named like a document are made from it.
+            docnos: The documents.
+            seed: Of all random choices.
+            mates: The documents that queries in another language are translations of: ``qid, docno``.
+        """
+        docnos = pd.Index(docnos)
+        splits = {name: _with_objects(getattr(collection, name)) for name in SPLITS}
+        links = pd.concat([split.qrels[["qid", "docno"]] for split in splits.values()], ignore_index=True)
+        named = links["qid"].drop_duplicates()
+        own = pd.DataFrame({"qid": named, "docno": named})[named.isin(docnos).to_numpy()]
+        own = own if mates is None else pd.concat([own, mates[["qid", "docno"]]], ignore_index=True)
+        return cls(replace(collection, **splits), docnos, links, own, seed)
+
+    def sample(self, queries: int | None) -> "LinkTask":
+        """At most so many queries of dev and of test; None for all."""
+        return self if queries is None else replace(self, collection=self.collection.sample(queries, self.seed))
+
+    def excluded(self, split: Split) -> pd.DataFrame:
+        """What must not be a candidate of a query: its own page, and its links in other splits."""
+        known = pd.concat([self.links, self.own], ignore_index=True)
+        known = known[known["qid"].isin(split.topics["qid"])]
+        links = pd.MultiIndex.from_frame(split.qrels[["qid", "docno"]])
+        return known[~pd.MultiIndex.from_frame(known).isin(links)]
+
+    def candidates(self, split: Split, number: int, *, shift: int = 0) -> pd.DataFrame:
+        """The links of some queries and so many random documents; another ``shift`` draws others."""
+        options = {"seed": self.seed + shift, "exclude": self.excluded(split)}
+        return with_random_documents(split.topics, split.qrels, self.docnos, number, **options)
+
+    def examples(self, dev_documents: int) -> list[pd.DataFrame]:
+        """What models are fitted on: linked pairs of train, and of each dev query its links and random documents."""
+        dev = self.collection.dev
+        candidates = pt.Transformer.from_df(dev and self.candidates(dev, dev_documents))
+        return self.collection.examples(candidates)
+
+    def with_keywords(self, k: int) -> "LinkTask":
+        """The same task with k random words of each query, drawn anew in each split."""
+        splits = {name: getattr(self.collection, name) for name in SPLITS}
+        keywords = {
+            name: replace(split, topics=keyword_queries(split.topics, k, seed=self.seed + place))
+            for place, (name, split) in enumerate(splits.items())
+        }
+        return replace(self, collection=replace(self.collection, **keywords))
+
+    def with_pages(self, documents: Iterable[dict[str, str]]) -> "LinkTask":
+        """The same task with the whole text of each query's page as query."""
+        texts = {page["docno"]: " ".join(page.get(field) or "" for field in FIELDS) for page in documents}
+        splits = {}
+        for name in SPLITS:
+            split = getattr(self.collection, name)
+            queries = split.topics["qid"].map(texts)
+            if queries.isna().any():
+                raise SystemExit(
+                    f"query {split.topics['qid'][queries.isna()].iloc[0]!r} is named like no document, so that there "
+                    "is no page to take in its place: leave out --query page"
+                )
+            splits[name] = replace(split, topics=split.topics.assign(query=queries.astype(object)))
+        return replace(self, collection=replace(self.collection, **splits))
+
+    @cached_property
+    def _of_test(self) -> pd.Index:
+        """Three in ten documents, drawn at random."""
+        return self.docnos[np.random.default_rng(self.seed).random(len(self.docnos)) < 0.3]
+
+    def between_test_documents(self) -> "LinkTask":
+        """The same task with only those test links whose two pages are among the test documents (Table 3)."""
+        return self._with(test=_between(self.collection.test, self._of_test))
+
+    def apart_from_test_documents(self) -> "LinkTask":
+        """Likewise, without any training link of a test document; test links between the others are trained on."""
+        others = self.docnos.difference(self._of_test)
+        train, dev, test = (_between(getattr(self.collection, name), others) for name in SPLITS)
+        train = Split(
+            pd.concat([train.topics, test.topics]).drop_duplicates("qid").reset_index(drop=True),
+            pd.concat([train.qrels, test.qrels], ignore_index=True),
+        )
+        return self.between_test_documents()._with(train=train, dev=dev)
+
+    def _with(self, **splits: Split) -> "LinkTask":
+        return replace(self, collection=replace(self.collection, **splits))
+
+
+def _between(split: Split, docnos: pd.Index) -> Split:
+    """The links whose two pages are among some documents."""
+    qrels = split.qrels[split.qrels["qid"].isin(docnos) & split.qrels["docno"].isin(docnos)]
+    return Split(split.topics[split.topics["qid"].isin(qrels["qid"])].reset_index(drop=True), qrels)
+
+
+def _with_objects(split: Split | None) -> Split | None:
+    """Queries as Python strings, of which a frame of many candidates holds each page once."""
+    return split and replace(split, topics=split.topics.astype({"query": object}))
