@@ -13,7 +13,8 @@ from pt_neural.explain.drop_terms import explain_terms
 from pt_neural.explain.explanation import Explanation
 from pt_neural.explain.match_tensor import explain_match_tensor
 from pt_neural.explain.matches import explain_matches
-from pt_neural.models import CLSM, DESM, SSM
+from pt_neural.explain.word_pairs import explain_word_pairs
+from pt_neural.models import CLSM, DESM, SSI, SSM, TFIDF
 from pt_neural.models.match_tensor_ranker import MatchTensorRanker
 from pt_neural.rankers import TwoTower
 from pt_neural.rankers.interaction import Interaction
@@ -24,6 +25,8 @@ _EXPLAINERS = {
     DESM: {"similarity": explain_desm, "drop": explain_terms},
     CLSM: {"max-pooling": explain_clsm, "drop": explain_terms},
     TwoTower: {"drop": explain_terms},
+    SSI: {"word-pairs": explain_word_pairs, "drop": explain_terms},
+    TFIDF: {"word-pairs": explain_word_pairs, "drop": explain_terms},
     MatchTensorRanker: {
         "match-tensor": explain_match_tensor,
         "drop": explain_occurrences,
@@ -56,10 +59,14 @@ def explain(
     - ``"match-tensor"``, MatchTensor and MatchTensorSSM only: which cells and channels of the match tensor carried the
       score, as a heat map of query words by document words; see
       :func:`~pt_neural.explain.match_tensor.explain_match_tensor`.
-    - ``"drop"``, all rankers: how the score changes without a word. Two-tower rankers lose all occurrences of a term
-      at once; see :func:`~pt_neural.explain.drop_terms.explain_terms`. Interaction rankers, which know positions, and
-      SSM with attention lose one occurrence at a time, and a Duet's local and distributed model are explained side by
-      side; see :func:`~pt_neural.explain.drop_occurrences.explain_occurrences` (both: option ``terms``).
+    - ``"word-pairs"``, SSI and TFIDF only: what each word of the query adds to the score together with each word of
+      the document, as a heat map and by the strongest pairs; see
+      :func:`~pt_neural.explain.word_pairs.explain_word_pairs` (option ``pairs``).
+    - ``"drop"``, all rankers: how the score changes without a word. Two-tower rankers, SSI and TFIDF lose all
+      occurrences of a term at once; see :func:`~pt_neural.explain.drop_terms.explain_terms`. Interaction rankers, which
+      know positions, and SSM with attention lose one occurrence at a time, and a Duet's local and distributed model are
+      explained side by side; see :func:`~pt_neural.explain.drop_occurrences.explain_occurrences` (both: option
+      ``terms``).
     - ``"matches"``, interaction rankers such as the Duet: where the terms of the query stand in one or several
       documents; see :func:`~pt_neural.explain.matches.explain_matches` (option ``labels``).
 
@@ -69,7 +76,7 @@ def explain(
         text: The document's text, or a dict of its fields, of which ``"match-tensor"`` sees where each ends; for
             ``"matches"`` also a list of documents. Anything else, such as None or NaN, is an empty text.
         method: How to explain; by default ``"similarity"`` for DESM, ``"max-pooling"`` for CLSM, ``"match-tensor"`` for
-            MatchTensor and MatchTensorSSM, else ``"drop"``.
+            MatchTensor and MatchTensorSSM, ``"word-pairs"`` for SSI and TFIDF, else ``"drop"``.
         **options: What the method takes.
 
     Returns:
@@ -85,6 +92,7 @@ def explain(
         pn.explain(clsm, "pairwise distance", text, neurons=10).plot()
         pn.explain(clsm, "pairwise distance", text, method="drop").to_frame().head()
         pn.explain(match_tensor, "pairwise distance", {"title": title, "text": text}).plot()
+        pn.explain(ssi, "pairwise distance", text).to_frame().head()
         pn.explain(duet, "pairwise distance", [text, other], method="matches", labels=[1, 0]).plot()
     """
     methods = _methods(model)
@@ -114,6 +122,6 @@ def _methods(model: pt.Transformer) -> dict:
         if isinstance(model, kind):
             return methods
     raise TypeError(
-        f"no explanation for {model!r}; give the ranker itself, such as DESM, LSA, DSSM, CLSM, Duet or MatchTensor, "
-        "not the pipeline around it or a part of it"
+        f"no explanation for {model!r}; give the ranker itself, such as DESM, LSA, DSSM, CLSM, SSI, Duet or "
+        "MatchTensor, not the pipeline around it or a part of it"
     )

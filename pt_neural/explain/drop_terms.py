@@ -1,4 +1,4 @@
-"""The change of a two-tower ranker's score when a term is dropped."""
+"""The change of a score when a term is dropped, for rankers that take query and document each by itself."""
 
 from collections.abc import Callable
 
@@ -8,16 +8,16 @@ import pandas as pd
 from pt_neural.explain import dropping
 from pt_neural.explain.dropping import LEGEND, checked_terms, left_out, side_shades
 from pt_neural.explain.explanation import SIDES
-from pt_neural.explain.scoring import vector_scores
+from pt_neural.explain.scoring import towers
 from pt_neural.explain.words import WordExplanation, word_occurrences
-from pt_neural.rankers import TwoTower
+from pt_neural.rankers import BilinearRanker, TwoTower
 from pt_neural.text import PackedSequences, Vocabulary
 from pt_neural.text.packed import offsets_of
 
 Scorer = Callable[[PackedSequences, Vocabulary], np.ndarray]
 
 
-def explain_terms(model: TwoTower, query: str, text: str, *, terms: int = 200) -> WordExplanation:
+def explain_terms(model: TwoTower | BilinearRanker, query: str, text: str, *, terms: int = 200) -> WordExplanation:
     """Drop each term from the query or from the document, all its occurrences at once, and score what is left.
 
     The contribution of a term is the score of the full text minus that of the text without it. The words around it
@@ -40,16 +40,13 @@ def explain_terms(model: TwoTower, query: str, text: str, *, terms: int = 200) -
         ValueError: If ``terms`` is below 1.
     """
     terms = checked_terms(terms)
-    query_vector, document_vector = model.encode_queries([query]), model.encode_documents([text])
-    score = float(vector_scores(query_vector, document_vector, least=model.least_score)[0])
+    tower = towers(model)
+    of_query, of_document = tower.queries([query]), tower.documents([text])
+    score = float(tower.scores(of_query, of_document)[0])
     sides = [word_occurrences(query, "query", text), word_occurrences(text, "document", query)]
     scorers: list[Scorer] = [
-        lambda rests, vocabulary: vector_scores(
-            model.encode_queries(_texts(rests, vocabulary)), document_vector, least=model.least_score
-        ),
-        lambda rests, vocabulary: vector_scores(
-            query_vector, model.encode_sequences(rests, vocabulary), least=model.least_score
-        ),
+        lambda rests, vocabulary: tower.scores(tower.queries(_texts(rests, vocabulary)), of_document),
+        lambda rests, vocabulary: tower.scores(of_query, tower.sequences(rests, vocabulary)),
     ]
     for words, scorer in zip(sides, scorers, strict=True):
         without = _scores_without(words["word"].tolist(), _chosen(words, terms), scorer)

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from html import escape
 from typing import NamedTuple
 
+import numpy as np
+
 from pt_neural.text import token_spans
 
 # Okabe and Ito's orange, blue and reddish purple, which all common forms of colour blindness keep apart.
@@ -63,3 +65,19 @@ def marked(text: str, marks: Iterable[Mark]) -> str:
 def background(colour: str, strength: int) -> str:
     """CSS for a colour behind a word, mixed with what is there: 0 shows nothing of it, 100 only it."""
     return f"background: color-mix(in srgb, {colour} {strength}%, transparent)"
+
+
+def word_style(match: bool, shade: float, *, of_match: str = "font-weight: bold") -> str:
+    """CSS for a word: the stronger the colour, the more it raises the score, or lowers it if underlined.
+
+    Args:
+        match: Whether both texts have the word.
+        shade: From -1 (it lowers the score) to 1 (it raises it); NaN for no colour.
+        of_match: CSS for words of both texts.
+    """
+    styles = [of_match] if match else []
+    if not np.isnan(shade):
+        styles.append(background(AGAINST_COLOUR if shade < 0 else SUPPORT_COLOUR, 10 + round(50 * abs(shade))))
+    if shade < 0:
+        styles.append("text-decoration: underline dashed")  # not by colour alone
+    return "; ".join(styles)

@@ -9,13 +9,14 @@ import pandas as pd
 from pt_neural._arguments import checked_number
 from pt_neural.explain.dropping import shades
 from pt_neural.explain.explanation import Side, TextExplanation, shortened
-from pt_neural.explain.marking import AGAINST_COLOUR, MATCH_COLOUR, SUPPORT_COLOUR, Mark, background
+from pt_neural.explain.marking import MATCH_COLOUR, Mark, word_style
 from pt_neural.explain.match_tensor_figure import draw_cells
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 EXACT = "exact"  # the channel of exact matches
+OUTLINE = f"outline: 2px solid {MATCH_COLOUR}"  # like that of the cells of exact matches
 
 
 @dataclass(frozen=True, repr=False)
@@ -129,7 +130,7 @@ class MatchTensorExplanation(TextExplanation):
                 word.start,
                 word.end,
                 word.word if word.boundary else text[word.start : word.end],
-                _style(word.match, shade),
+                word_style(word.match, shade, of_match=OUTLINE),
                 f"contribution {total:.4f}",
             )
             for word, total, shade in rows
@@ -142,13 +143,3 @@ class MatchTensorExplanation(TextExplanation):
 
 def _channel_name(channel: int | str) -> str:
     return "exact matches" if channel == EXACT else f"channel {channel}"
-
-
-def _style(match: bool, shade: float) -> str:
-    """Outlined like the cells of exact matches; shaded by what the word's cells add."""
-    styles = [f"outline: 2px solid {MATCH_COLOUR}"] if match else []
-    if not np.isnan(shade):
-        styles.append(background(AGAINST_COLOUR if shade < 0 else SUPPORT_COLOUR, 10 + round(50 * abs(shade))))
-    if shade < 0:
-        styles.append("text-decoration: underline dashed")  # not by colour alone
-    return "; ".join(styles)

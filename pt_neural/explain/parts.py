@@ -9,7 +9,7 @@ import pandas as pd
 
 from pt_neural.explain.dropping import side_shades
 from pt_neural.explain.explanation import Side, TextExplanation, checked_side, paragraph
-from pt_neural.explain.marking import AGAINST_COLOUR, MATCH_COLOUR, SUPPORT_COLOUR, Mark, background, marked
+from pt_neural.explain.marking import MATCH_COLOUR, SUPPORT_COLOUR, Mark, marked, word_style
 from pt_neural.explain.word_figure import draw_words, strongest
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class PartsExplanation(TextExplanation):
         rows = (self.words["side"] == side).to_numpy()
         occurrences = self.words.loc[rows, ["start", "end", "match", column]].itertuples(index=False, name=None)
         return [
-            Mark(start, end, text[start:end], _style(match, shade), f"loses {loss:.4f}")
+            Mark(start, end, text[start:end], word_style(match, shade), f"loses {loss:.4f}")
             for (start, end, match, loss), shade in zip(occurrences, side_shades(self.words, column)[rows], strict=True)
             if match or not np.isnan(shade)
         ]
@@ -88,13 +88,3 @@ class PartsExplanation(TextExplanation):
             word.set_fontweight("bold" if match else "normal")
         self._set_title(ax, pad=26 if self.parts else 6, loc="left")
         return ax
-
-
-def _style(match: bool, shade: float) -> str:
-    """Bold for words of both texts; the stronger the colour, the more is lost, or won if underlined."""
-    styles = ["font-weight: bold"] if match else []
-    if not np.isnan(shade):
-        styles.append(background(AGAINST_COLOUR if shade < 0 else SUPPORT_COLOUR, 10 + round(50 * abs(shade))))
-    if shade < 0:
-        styles.append("text-decoration: underline dashed")  # not by colour alone
-    return "; ".join(styles)

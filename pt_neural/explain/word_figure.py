@@ -10,7 +10,7 @@ from pt_neural.explain.explanation import shortened
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-WORD_LENGTH = 25  # longer ones are cut
+WORD_LENGTH = 25  # characters
 LINE = 0.28  # inches a word
 
 
@@ -22,6 +22,7 @@ def draw_words(
     *,
     label: str,
     nothing: str,
+    length: int = WORD_LENGTH,
 ) -> "Axes":
     """Draw horizontal bars, the last row at the top.
 
@@ -32,6 +33,7 @@ def draw_words(
         legend: What colours mean.
         label: What the bars measure.
         nothing: What stands there without any word.
+        length: Characters of a word; longer ones are cut.
     """
     import matplotlib.pyplot as plt
 
@@ -42,7 +44,7 @@ def draw_words(
     for number, (column, colour) in enumerate(colours.items()):
         shift = ((len(colours) - 1) / 2 - number) * height
         ax.barh(places + shift, values[column], height=height, color=colour)
-    ax.set_yticks(places, [shortened(word, WORD_LENGTH) for word in values.index], parse_math=False)
+    ax.set_yticks(places, [shortened(word, length) for word in values.index], parse_math=False)
     if values.empty:
         ax.set_xticks([])
         ax.text(0.5, 0.5, nothing, ha="center", va="center", transform=ax.transAxes)
