@@ -97,6 +97,7 @@ class BilinearNetwork(nn.Module):
         self.sparse_columns = _kept(torch.zeros(shape.nonzeros, dtype=torch.int32))
         self.sparse_starts = _kept(torch.zeros(shape.query_terms + 1 if shape.nonzeros else 0, dtype=torch.int64))
         self.active = np.zeros(0, dtype=bool)
+        self.learns_mixing = False
         self._query_places, self._document_places = pair_places(shape)
 
     @property
@@ -136,13 +137,28 @@ class BilinearNetwork(nn.Module):
     def rates(self, learning_rate: float, margin: float) -> Rates:
         """How fast the parts learn; those that are not to be learned keep what they are."""
         kind = self.shape.diagonal
+        if self.learns_mixing:
+            return Rates(0.0, learning_rate, 0.0, 0.0, margin)
         return Rates(
             learning_rate,
-            learning_rate if self.shape.hashed_dim else 0.0,
+            0.0,
             learning_rate if kind == "learned" else 0.0,
             learning_rate if kind == "factor" else 0.0,
             margin,
         )
+
+    def of_words(self) -> "BilinearNetwork":
+        """The model without hashed features, which learns for this one."""
+        network = BilinearNetwork(replace(self.shape, hashed_terms=0, hashed_dim=0))
+        network.query_vectors, network.document_vectors = self.query_vectors, self.document_vectors
+        return network
+
+    def of_hashed(self) -> "BilinearNetwork":
+        """The model of hashed features alone, likewise."""
+        network = BilinearNetwork(replace(self.shape, dim=0, embedded_terms=0, diagonal="none"))
+        network.hashed_query_vectors = self.hashed_query_vectors
+        network.hashed_document_vectors = self.hashed_document_vectors
+        return network
 
     def learn(self, batch: Batch, training: Training) -> float:
         """Take the tuples of a batch one after the other, with a step for each that violates the margin.
@@ -182,7 +198,7 @@ class BilinearNetwork(nn.Module):
         self, terms: csr_array, vectors: Tensor, hashed: csr_array | None, hashed_vectors: Tensor
     ) -> np.ndarray | None:
         parts = [terms[:, : len(vectors)] @ _array(vectors)] if self.shape.dim else []
-        if hashed is not None:
+        if self.shape.hashed_dim:
             parts.append(hashed @ _array(hashed_vectors))
         return np.concatenate(parts, axis=1) if parts else None
 

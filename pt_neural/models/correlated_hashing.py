@@ -1,4 +1,4 @@
-"""Correlated feature hashing: rare words and 2-grams become the frequent words that they occur with (SSI paper, 2.2.3).
+"""Correlated feature hashing: words or 2-grams become the frequent words that they occur with (SSI paper, 2.2.3).
 
 Hash kernels let pairs of words share a weight at random; here words share those of frequent words of close meaning.
 """
@@ -26,7 +26,8 @@ class CorrelatedHashing:
         neighbours: S_1 to S_k of each feature, int32 of shape ``(features, bins)``; -1 where there are fewer.
         coefficients: Their DICE coefficients, float32 of the same shape.
         frequent: F.
-        bigrams: Weights of 2-grams, if the features are those; None if they are the words beyond the F most frequent.
+        bigrams: Weights of 2-grams, if the features are those; None if they are the words, the frequent ones included,
+            as in algorithm 1.
     """
 
     def __init__(
@@ -58,14 +59,14 @@ class CorrelatedHashing:
             vocabulary: Words by falling frequency.
             frequent: F, how many of the first words features are mapped to.
             bins: k, how many words each feature is mapped to.
-            ngrams: Whether the features are words (1), those beyond the F first, or 2-grams (2), all of them.
+            ngrams: Whether the features are words (1) or 2-grams (2).
             sublinear_tf: How 2-grams are weighed, see :class:`~pt_neural.text.TfIdf`.
             verbose: Show a progress bar.
         """
         words = bag_of_words(sequences, len(vocabulary))
         frequent = min(frequent, len(vocabulary))
         if ngrams == 1:
-            neighbours = dice_neighbours(words[:, frequent:], words[:, :frequent], bins, verbose=verbose)
+            neighbours = dice_neighbours(words, words[:, :frequent], bins, verbose=verbose)
             return cls(*neighbours, frequent)
         bigrams = Bigrams.build(sequences, len(vocabulary), min_documents=MIN_DOCUMENTS)
         features = bag_of_words(bigrams.sequences(sequences), len(bigrams))
@@ -82,7 +83,7 @@ class CorrelatedHashing:
         Returns:
             float32 matrix of shape ``(texts, F)``.
         """
-        own = words[:, self.frequent :] if self.bigrams is None else self.bigrams.of_sequences(self._bigrams(sequences))
+        own = words if self.bigrams is None else self.bigrams.of_sequences(self._bigrams(sequences))
         return csr_array(own @ self._map)
 
     def _bigrams(self, sequences: PackedSequences) -> PackedSequences:
@@ -97,7 +98,7 @@ class CorrelatedHashing:
         """The frequent words that a word or 2-gram goes with (Tables 7 and 8).
 
         Args:
-            text: A word beyond the F most frequent, or a 2-gram such as ``"star trek"``, as the model has them.
+            text: A word, or a 2-gram such as ``"star trek"``, as the model has them.
             vocabulary: The words.
             k: At most so many.
 
@@ -115,13 +116,13 @@ class CorrelatedHashing:
 
     def _number(self, text: str, vocabulary: Vocabulary) -> int:
         words = vocabulary.ids(text.split())
-        if self.bigrams is None and len(words) == 1 and words[0] >= self.frequent:
-            return int(words[0]) - self.frequent
+        if self.bigrams is None and len(words) == 1 and words[0] >= 0:
+            return int(words[0])
         if self.bigrams is not None and len(words) == 2:
             found = self._bigrams(PackedSequences.from_lists([words]))
             if len(found.terms):
                 return int(found.terms[0])
-        kind = "2-grams" if self.bigrams is not None else f"words beyond the {self.frequent:,} most frequent"
+        kind = "words" if self.bigrams is None else "2-grams"
         raise KeyError(f"{text!r} is none of the {len(self.neighbours):,} {kind} that are hashed")
 
     def save(self, directory: Path) -> None:

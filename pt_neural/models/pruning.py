@@ -2,12 +2,11 @@
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from pt_neural.models.bilinear_network import BilinearNetwork
+from pt_neural.models.training_stages import train_stage
 from pt_neural.training import Training
 from pt_neural.training.losses import Loss
 from pt_neural.training.sampling import GroupBatches
@@ -45,15 +44,9 @@ def train_sparse(
     for number, count in enumerate(kept):
         if number:
             network.keep_largest(count)
-        records: list[dict[str, Any]] = []
-        settings = training
-        if training.checkpoint_dir is not None:
-            settings = replace(training, checkpoint_dir=str(Path(training.checkpoint_dir) / f"{count}-nonzeros"))
-        try:
-            begun = partial(_origin, origin, network)
-            train(network, batches, loss, settings, history=records, origin=begun, **options)
-        finally:
-            history += [{**record, "nonzeros": count} for record in records]
+        begun = partial(_origin, origin, network)
+        run = {**options, "history": history, "origin": begun}
+        train_stage(train, network, batches, loss, training, stage=("nonzeros", count), **run)
 
 
 def _origin(origin: Callable[[], str], network: BilinearNetwork) -> str:

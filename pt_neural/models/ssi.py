@@ -14,6 +14,7 @@ from pt_neural._measures import RankLoss
 from pt_neural.models.bilinear_batches import BatchesInTurn, TuplesCollate
 from pt_neural.models.bilinear_network import BilinearNetwork, Shape
 from pt_neural.models.correlated_hashing import CorrelatedHashing
+from pt_neural.models.mixing import train_mixed
 from pt_neural.models.pruning import train_sparse
 from pt_neural.models.ssi_features import Features, training_texts, word_weights
 from pt_neural.models.ssi_kinds import KINDS, LEARNING_RATES, WITH_VECTORS, Kind, check_kind, shape_of
@@ -45,8 +46,8 @@ class SSI(BilinearRanker, Trained):
     - ``"full"``: unconstrained, for small vocabularies; ``"sparse"``: of which only the largest weights of each row are
       kept (algorithm 2);
     - ``"hash"``: weights that pairs of words share at random (hash kernels, equation 5), plus αI;
-    - ``"correlated-hash"``: low rank for the frequent words, and a second low-rank model in which the other words, or
-      2-grams, are replaced by the frequent words that they occur with (equations 6 and 7, algorithm 1), added with a
+    - ``"correlated-hash"``: low rank for the frequent words, and a second low-rank model, trained by itself, in which
+      words, or 2-grams, are replaced by the frequent words that they occur with (algorithm 1), added with a
       learned factor.
 
     Queries may be keywords or whole documents. With ``shared_vocabulary=False`` queries and documents have vocabularies
@@ -68,7 +69,7 @@ class SSI(BilinearRanker, Trained):
         min_count: Words that occur less often are left out.
         max_terms: Keep only that many of the most frequent words, in each vocabulary (D in the paper); None keeps all.
         embedded_terms: Only that many of the most frequent words have columns in U and V, as in (U'V)_n of Table 2;
-            the others count on the diagonal only. With ``"correlated-hash"`` they are also the F words that the others
+            the others count on the diagonal only. With ``"correlated-hash"`` they are also the F words that all words
             are replaced by.
         sublinear_tf: Weigh tf occurrences as 1 + ln tf; False as tf.
         deviation: Standard deviation of the first weights of U and V. None for 1/√N; with the paper's 1 scores are at
@@ -286,10 +287,12 @@ class SSI(BilinearRanker, Trained):
         return BatchesInTurn(groups, training, collate, other=collate.other)
 
     def _train(self, network: nn.Module, *run: Any, **options: Any) -> None:
-        if self.kind != "sparse":
+        if self.kind == "sparse":
+            train_sparse(super()._train, network, *run, nonzeros=self.nonzeros, rounds=self.rounds, **options)
+        elif self.kind == "correlated-hash":
+            train_mixed(super()._train, network, *run, **options)
+        else:
             super()._train(network, *run, **options)
-            return
-        train_sparse(super()._train, network, *run, nonzeros=self.nonzeros, rounds=self.rounds, **options)
 
     def _install(self, preparation: Features, network: BilinearNetwork) -> None:
         if self.kind == "sparse" and network.shape.pairs:

@@ -117,7 +117,7 @@ class Trained(Saved, pt.Estimator):
         del examples  # its texts stand in the collate function by now, as term ids
         evaluate = None
         if topics_or_res_va is not None:
-            evaluate = self._evaluation(preparation, network, topics_or_res_va, qrels_va)
+            evaluate = self._evaluation(preparation, topics_or_res_va, qrels_va)
         batches = self._batches(groups, training, collate)
         loss = losses.make_loss(training, highest=float(groups.labels.max()))
         history: list[dict[str, Any]] = []
@@ -134,11 +134,20 @@ class Trained(Saved, pt.Estimator):
         """The batches of all epochs."""
         return GroupBatches(groups, training, collate)
 
-    def _train(self, network: nn.Module, batches: GroupBatches, loss: losses.Loss, *settings: Any, **run: Any) -> None:
+    def _train(
+        self,
+        network: nn.Module,
+        batches: GroupBatches,
+        loss: losses.Loss,
+        training: Training,
+        *,
+        evaluate: Callable[[nn.Module], float] | None,
+        **run: Any,
+    ) -> None:
         """Train the network; see :func:`~pt_neural.training.loop.train`."""
         from pt_neural.training.loop import train  # imports Lightning, which takes seconds
 
-        train(network, batches, loss, *settings, **run)
+        train(network, batches, loss, training, evaluate=evaluate and partial(evaluate, network), **run)
 
     def _make_examples(self, candidates: pd.DataFrame, qrels: pd.DataFrame, training: Training) -> Examples:
         options = {"fields": self.fields, "documents": self.documents, "mark_ends": self.tells_fields_apart}
@@ -150,12 +159,12 @@ class Trained(Saved, pt.Estimator):
         self._history, self.report = history, report
 
     def _evaluation(
-        self, preparation: Any, network: nn.Module, frame: pd.DataFrame, qrels: pd.DataFrame | None
-    ) -> Callable[[], float]:
-        """A function that gives the dev measure of the network as it is when called."""
+        self, preparation: Any, frame: pd.DataFrame, qrels: pd.DataFrame | None
+    ) -> Callable[[nn.Module], float]:
+        """A function that gives the dev measure of a network as it is when called."""
         used, measure = dev_evaluator(frame, qrels, self.training.completed(self.own_training))
         scorer = self._scorer(preparation, used)
-        return lambda: float(measure(scorer(network)).mean())
+        return lambda network: float(measure(scorer(network)).mean())
 
     @property
     def history(self) -> pd.DataFrame:

@@ -154,7 +154,9 @@ def learned(network: BilinearNetwork, texts: Texts, queries, documents, *, valid
     """What the compiled loop gives for some groups."""
     queries, documents = np.array(queries, dtype=np.int64), np.array(documents, dtype=np.int64)
     valid = np.ones(documents.shape, dtype=bool) if valid is None else np.array(valid)
-    return learn(network.parts(), texts, queries, documents, valid, network.rates(RATE, margin))
+    # All parts at once, which the model learns one after the other.
+    rates = network.rates(RATE, margin)._replace(mixing=RATE if network.shape.hashed_dim else 0.0)
+    return learn(network.parts(), texts, queries, documents, valid, rates)
 
 
 def check_equal(network: BilinearNetwork, paper: Paper) -> None:

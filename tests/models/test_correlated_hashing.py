@@ -61,9 +61,9 @@ def nearest(feature: str, vocabulary: Vocabulary, k: int) -> list[tuple[str, flo
 
 
 def hashed_features(vocabulary: Vocabulary, ngrams: int) -> list[str]:
-    """Words beyond the most frequent, or all 2-grams of at least two texts."""
+    """All words, or all 2-grams of at least two texts."""
     if ngrams == 1:
-        return vocabulary.terms[FREQUENT:]
+        return vocabulary.terms
     counts = Counter(feature for text in TEXTS for feature in set(features_of(text, 2)))
     return [feature for feature, count in counts.items() if count >= 2]
 
@@ -137,11 +137,11 @@ def test_one_bin_shares_weights_as_equations_5_to_7_say(sequences, vocabulary):
     hashing = built(sequences, vocabulary, bins=1)
     random = np.random.default_rng(0)
     w = random.normal(size=FREQUENT**2)
-    features = vocabulary.terms[FREQUENT:-1]  # the last word occurs with none
+    features = vocabulary.terms[:-1]  # the last word occurs with none
     q, d = random.random((2, len(features)))
     texts = packed(vocabulary, [" ".join(features)] * 2)
     words = np.zeros((2, len(vocabulary)), dtype=np.float32)
-    words[:, FREQUENT:-1] = q, d
+    words[:, :-1] = q, d
     assert vocabulary.terms[-1] == "unicorn"
 
     first = [vocabulary.terms.index(nearest(feature, vocabulary, 1)[0][0]) + 1 for feature in features]
@@ -157,20 +157,20 @@ def word_vectors(sequences: PackedSequences, vocabulary: Vocabulary) -> csr_arra
 
 
 def test_what_is_not_hashed_is_named(sequences, vocabulary):
-    for word in ("war", "zebra", "frigate ship", ""):
-        with pytest.raises(KeyError, match=f"'{word}' is none of the 5 words beyond the 3 most frequent"):
+    for word in ("zebra", "frigate ship", ""):
+        with pytest.raises(KeyError, match=f"'{word}' is none of the 8 words that are hashed"):
             built(sequences, vocabulary, bins=2).nearest(word, vocabulary, k=3)
     for bigram in ("frigate", "zebra ship", "sea war", "war ship sea"):
         with pytest.raises(KeyError, match=f"'{bigram}' is none of the . 2-grams that are hashed"):
             built(sequences, vocabulary, bins=2, ngrams=2).nearest(bigram, vocabulary, k=3)
 
 
-def test_a_small_vocabulary_leaves_nothing_to_hash(sequences, vocabulary):
-    limits = {"bins": 2, "ngrams": 1, **LIMITS}
+def test_in_a_small_vocabulary_every_word_is_its_own_first_neighbour(sequences, vocabulary):
+    limits = {"bins": 1, "ngrams": 1, **LIMITS}
     hashing = CorrelatedHashing.build(sequences, vocabulary, frequent=100, **limits)
-    assert (hashing.frequent, len(hashing.neighbours)) == (len(vocabulary), 0)
-    features = hashing.features(word_vectors(sequences, vocabulary), sequences)
-    assert (features.shape, features.nnz) == ((len(TEXTS), len(vocabulary)), 0)
+    assert (hashing.frequent, len(hashing.neighbours)) == (len(vocabulary), len(vocabulary))
+    words = word_vectors(sequences, vocabulary)
+    np.testing.assert_array_equal(hashing.features(words, sequences).toarray(), words.toarray())
 
 
 def test_neighbours_must_be_frequent_words():

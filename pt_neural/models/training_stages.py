@@ -1,0 +1,45 @@
+"""Trainings of several stages: what each of them adds to the history and to the checkpoints."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from pt_neural.training import Training
+from pt_neural.training.losses import Loss
+from pt_neural.training.sampling import GroupBatches
+
+
+def train_stage(
+    train: Callable[..., None],
+    network: nn.Module,
+    batches: GroupBatches,
+    loss: Loss,
+    training: Training,
+    *,
+    stage: tuple[str, Any],
+    history: list[dict[str, Any]],
+    **options: Any,
+) -> None:
+    """Train a network as one stage of a longer training.
+
+    Args:
+        train: Trains a network, see :func:`~pt_neural.training.loop.train`.
+        network: The network of the stage.
+        batches: The training data.
+        loss: What ``train`` takes.
+        training: The settings; checkpoints of the stage go to a directory of their own within ``checkpoint_dir``.
+        stage: Name and value of the column that tells the stage in the history.
+        history: Receives the records of the stage.
+        **options: What else ``train`` takes.
+    """
+    name, value = stage
+    if training.checkpoint_dir is not None:
+        training = replace(training, checkpoint_dir=str(Path(training.checkpoint_dir) / f"{value}-{name}"))
+    records: list[dict[str, Any]] = []
+    try:
+        train(network, batches, loss, training, history=records, **options)
+    finally:
+        history += [{**record, name: value} for record in records]
