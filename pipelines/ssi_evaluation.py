@@ -11,7 +11,7 @@ from ir_measures import AP, P
 from pipelines.common import Split
 from pipelines.ssi_task import LinkTask
 from pt_neural._evaluation import RunEvaluator
-from pt_neural.experiment import RankLoss, with_standard_errors
+from pt_neural.experiment import RankLoss, per_query, with_standard_errors
 
 Setting = Literal["candidates", "collection"]
 SETTINGS: tuple[Setting, ...] = ("candidates", "collection")
@@ -88,6 +88,16 @@ class Evaluation:
             parts[label] = part.loc[list(systems.values()), label].to_numpy()
         return pd.DataFrame(parts, index=pd.Index(systems, name="system"))
 
+    def by_query(self, label: str, systems: Mapping[str, str]) -> pd.DataFrame:
+        """One row a query, one column a system.
+
+        Args:
+            label: Of the measure.
+            systems: As in :meth:`table`.
+        """
+        values = per_query(self.values, label)
+        return pd.DataFrame({name: values[system] for name, system in systems.items()})
+
     def describe(self) -> str:
         """What was ranked, for a caption."""
         queries = f"{len(self.task.collection.test.topics):,} test queries"
@@ -115,5 +125,6 @@ def completed(run: pd.DataFrame, topics: pd.DataFrame, docnos: pd.Index, exclude
         values[numbers[found]] = scores[found]
         kept = np.ones(len(docnos), dtype=bool)
         kept[docnos.get_indexer(unwanted.get(qid, []))] = False
-        frames.append(pd.DataFrame({"qid": qid, "docno": docnos[kept], "score": values[kept]}))
+        names = np.full(kept.sum(), qid, dtype=object)
+        frames.append(pd.DataFrame({"qid": names, "docno": docnos[kept], "score": values[kept]}))
     return pd.concat(frames, ignore_index=True)

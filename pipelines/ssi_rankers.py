@@ -1,9 +1,8 @@
 """The rankers of the SSI paper's tables, each as a re-ranker and over the whole collection."""
 
 import argparse
-from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from pt_neural.experiment import RankLoss
 BETAS, FEEDBACK_DOCS = (0.25, 0.5, 1.0), (2, 5, 10, 20)
 FEEDBACK_QUERIES = 100  # of dev, over all documents, for Rocchio's settings
 ALPHAS = 21
+NEGATIVES = 8  # random ones of each link in an epoch
 OF_PAIRS = ("full", "sparse", "hash")  # kinds that weigh pairs of words
 
 
@@ -159,7 +159,7 @@ class Rankers(TrainedModels):
             limit: Words of the dictionary.
             **options: Other settings of the model.
         """
-        training = {"patience": self.arguments.patience, "batch_size": None}
+        training = {"patience": self.arguments.patience, "batch_size": None, "num_negatives": NEGATIVES}
         if kind in OF_PAIRS:
             training["epochs"] = self.arguments.pair_epochs
         options = {"kind": kind, "max_terms": limit, **options}
@@ -177,47 +177,20 @@ class Rankers(TrainedModels):
         options = {"dim": dim, "embedded_terms": self.words(limit)}
         return self.ssi(key or kind, f"{name}, N = {dim}", parameters, kind, limit, **options)
 
-    def table_1(self) -> Iterable[partial]:
-        """The rows of Table 1, each made when called."""
-        arguments, limit = self.arguments, self.arguments.max_terms
-        dim, words, few = arguments.dim, self.words(limit), self.words(min(limit, arguments.full_terms))
-        small = f" of {few:,} words" if few < words else ""
-        ssi, embedded = partial(partial, self.ssi), {"dim": dim, "embedded_terms": words}
-        yield partial(self.tfidf, limit)
-        yield partial(self.qe, limit)
-        yield partial(self.lsa, limit)
-        yield partial(self.mixture, limit, limit)
-        yield ssi("diagonal", "W = D", f"{words:,}", "diagonal", limit)
-        yield ssi("full", f"W unconstrained{small}", f"{few:,}²", "full", few)
-        for number in arguments.nonzeros:
-            key, name = f"sparse-{number}", f"sparse W{small}, {number:,} a row"
-            yield ssi(key, name, f"{number:,} × {few:,}", "sparse", few, nonzeros=number)
-        yield partial(self.low_rank, limit, kind="symmetric")
-        yield partial(self.low_rank, limit)
-        if small:
-            yield partial(self.low_rank, few, key="low-rank-small", note=small)
-        name, parameters = f"W = U'V, N = {dim}", f"{2 * dim} × {words:,}"
-        yield ssi("no-identity", name, parameters, "low-rank", limit, identity=False, **embedded)
-        name, parameters = f"W = U'V + D, N = {dim}", f"{2 * dim + 1} × {words:,}"
-        yield ssi("with-diagonal", name, parameters, "low-rank-diagonal", limit, **embedded)
+    def learning_curve(self, dim: int, share: float) -> pd.DataFrame:
+        """Figure 2: what happened in each epoch of a training of a share of the links, without early stopping.
 
-    def table_2(self) -> Iterable[partial]:
-        """The rows of Table 2, each made when called."""
-        arguments, frequent = self.arguments, self.arguments.frequent_terms
-        ssi = partial(partial, self.ssi)
-        yield partial(self.tfidf, None)
-        yield partial(self.qe, None)
-        yield partial(self.mixture, None, frequent)
-        yield partial(self.low_rank, None, kind="symmetric")
-        for place, number in enumerate(arguments.embedded_terms):
-            yield partial(self.embedded, f"embedded-{place}", number)
-        for identity, key, name, more in ((False, "hash", "", ""), (True, "hash-identity", " + αI", " + 1")):
-            for place, size in enumerate(arguments.hash_sizes):
-                name_of = f"hash kernels{name}, {millions(size)}"
-                options = {"hash_size": size, "identity": identity}
-                yield ssi(f"{key}-{place}", name_of, f"{millions(size)}{more}", "hash", None, **options)
-        for ngrams in (2, 1):
-            yield partial(self.correlated, ngrams)
+        Returns:
+            Frame with ``tuples`` seen, the mean training ``loss``, and the dev rank loss.
+        """
+        limit, epochs = self.arguments.max_terms, round(self.arguments.figure_epochs / share**0.5)
+        training = {"patience": None, "batch_size": None, "num_negatives": NEGATIVES, "epochs": epochs}
+        options = {"dim": dim, "max_terms": limit, "embedded_terms": self.words(limit)}
+        name = f"SSI: W = U'V + I, N = {dim}, {epochs} epochs{self.about}"
+        histories = [model.history for model in self.trained(Learned(name, pn.SSI, training, options)).values()]
+        frame = sum(history[["loss", f"dev {RankLoss}"]] for history in histories) / len(histories)
+        links = len(self.task.collection.train.qrels)
+        return frame.assign(tuples=histories[0]["epoch"] * links * NEGATIVES)
 
     def embedded(self, key: str, number: int) -> Row:
         """(U'V)_n + I: columns in U and V for the n most frequent words only."""

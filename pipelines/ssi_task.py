@@ -1,6 +1,6 @@
 """The task of the SSI paper: pages as queries, and the pages that they link to as relevant documents."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -40,7 +40,7 @@ class LinkTask:
             seed: Of all random choices.
             mates: The documents that queries in another language are translations of: ``qid, docno``.
         """
-        docnos = pd.Index(docnos)
+        docnos = pd.Index(list(docnos), dtype=object)
         splits = {name: _with_objects(getattr(collection, name)) for name in SPLITS}
         links = pd.concat([split.qrels[["qid", "docno"]] for split in splits.values()], ignore_index=True)
         named = links["qid"].drop_duplicates()
@@ -77,22 +77,26 @@ class LinkTask:
             name: replace(split, topics=keyword_queries(split.topics, k, seed=self.seed + place))
             for place, (name, split) in enumerate(splits.items())
         }
-        return replace(self, collection=replace(self.collection, **keywords))
+        return self._with(**keywords)
 
-    def with_pages(self, documents: Iterable[dict[str, str]]) -> "LinkTask":
-        """The same task with the whole text of each query's page as query."""
-        texts = {page["docno"]: " ".join(page.get(field) or "" for field in FIELDS) for page in documents}
+    def with_texts(self, texts: Mapping[str, str]) -> "LinkTask":
+        """The same task with other texts of the queries, given by qid."""
         splits = {}
         for name in SPLITS:
             split = getattr(self.collection, name)
-            queries = split.topics["qid"].map(texts)
+            queries = split.topics["qid"].map(texts).astype(object)
             if queries.isna().any():
-                raise SystemExit(
-                    f"query {split.topics['qid'][queries.isna()].iloc[0]!r} is named like no document, so that there "
-                    "is no page to take in its place: leave out --query page"
-                )
-            splits[name] = replace(split, topics=split.topics.assign(query=queries.astype(object)))
-        return replace(self, collection=replace(self.collection, **splits))
+                qid = split.topics["qid"][queries.isna()].iloc[0]
+                raise SystemExit(f"there is no page for query {qid!r}: leave out --query page, or name other --mates")
+            splits[name] = replace(split, topics=split.topics.assign(query=queries))
+        return self._with(**splits)
+
+    def with_share(self, share: float) -> "LinkTask":
+        """The same task with a share of the training links, drawn at random."""
+        train = self.collection.train
+        qrels = train.qrels.sample(max(1, round(share * len(train.qrels))), random_state=self.seed)
+        topics = train.topics[train.topics["qid"].isin(qrels["qid"])].reset_index(drop=True)
+        return self._with(train=Split(topics, qrels))
 
     @cached_property
     def _of_test(self) -> pd.Index:
@@ -126,3 +130,8 @@ def _between(split: Split, docnos: pd.Index) -> Split:
 def _with_objects(split: Split | None) -> Split | None:
     """Queries as Python strings, of which a frame of many candidates holds each page once."""
     return split and replace(split, topics=split.topics.astype({"query": object}))
+
+
+def page_texts(documents: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """The whole text of each document."""
+    return {page["docno"]: " ".join(page.get(field) or "" for field in FIELDS) for page in documents}
