@@ -1,0 +1,307 @@
+import json
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+
+from pipelines import ssi
+from pipelines.common import load
+from pipelines.ssi_evaluation import Evaluation, Ranker, completed
+from pipelines.ssi_task import LinkTask, page_texts
+from tests.pipelines.conftest import SUBJECTS
+
+SMALL = ["--epochs", "2", "--pair-epochs", "1", "--dim", "4", "--lsa-dims", "3", "--nonzeros", "5"]
+SMALL += ["--max-terms", "40", "--full-terms", "30", "--frequent-terms", "20", "--embedded-terms", "20"]
+SMALL += ["--hash-sizes", "100", "--random-documents", "30", "--dev-documents", "10", "--dims", "4", "6"]
+SMALL += ["--keywords", "3", "--shares", "0.25", "1", "--figure-dims", "2", "4", "--figure-epochs", "3"]
+MEASURES = ["Rank loss, %", "MAP", "P@10"]
+
+
+def write(place, documents, queries, steps):
+    for name, records in (("corpus", documents), ("queries", queries)):
+        (place / f"{name}.jsonl").write_text("\n".join(map(json.dumps, records)))
+    (place / "qrels").mkdir()
+    for split, some in steps.items():
+        rows = [(q["_id"], f"d{(n + step) % len(documents)}", 1) for n, q in enumerate(queries) for step in some]
+        frame = pd.DataFrame(rows, columns=["query-id", "corpus-id", "score"])
+        frame.to_csv(place / "qrels" / f"{split}.tsv", sep="\t", index=False)
+    return place
+
+
+@pytest.fixture(scope="module")
+def pages():
+    """Ninety pages on three subjects."""
+    random, names = np.random.default_rng(3), sorted(SUBJECTS)
+    words = [[*random.choice(SUBJECTS[names[number % 3]], 30), f"word{number % 20}"] for number in range(90)]
+    return [{"_id": f"d{n}", "title": f"Page {n}", "text": " ".join(some)} for n, some in enumerate(words)]
+
+
+@pytest.fixture(scope="module")
+def links(tmp_path_factory, pages):
+    """Each page links to six others on its subject, two of them in each split."""
+    queries = [{"_id": page["_id"], "text": " ".join(page["text"].split()[:12])} for page in pages]
+    steps = {"train": (3, 6), "dev": (9, 12), "test": (15, 18)}
+    return write(tmp_path_factory.mktemp("links"), pages, queries, steps)
+
+
+@pytest.fixture(scope="module")
+def translated(tmp_path_factory, pages):
+    """Queries in a language that writes words backwards, of links and of mates."""
+    queries = [{"_id": f"x:{page['_id']}", "text": page["text"][::-1]} for page in pages]
+    steps = {"train": (3, 6), "dev": (9, 12), "test": (15, 18)}
+    seealso = write(tmp_path_factory.mktemp("seealso"), pages, queries, steps)
+    mates = write(tmp_path_factory.mktemp("mates"), pages, queries, {"train": (0,), "dev": (0,), "test": (0,)})
+    return seealso, mates
+
+
+@pytest.fixture(scope="module")
+def results(run_in, links, tmp_path_factory):
+    """All tables and figures of one language."""
+    return run_in(tmp_path_factory.mktemp("ssi"), ssi, *SMALL, "--figures", "1", "2", dataset=links)
+
+
+@pytest.fixture(scope="module")
+def languages(run_in, translated, tmp_path_factory):
+    """Tables 9 and 10."""
+    seealso, mates = translated
+    options = ["--tables", "9", "10", "--mates", f"neural:folder:{mates}"]
+    return run_in(tmp_path_factory.mktemp("languages"), ssi, *SMALL, *options, dataset=seealso)
+
+
+def read(results, name):
+    return pd.read_csv(results / f"{name}.csv", keep_default_na=False).set_index("system")
+
+
+def task_of(folder):
+    collection = load(f"neural:folder:{folder}")
+    return LinkTask.of(collection, [page["docno"] for page in collection.dataset.get_corpus_iter(verbose=False)], 13)
+
+
+def shares_words(text, page):
+    return len(set(text.split()) & set(page.split()))
+
+
+class Overlap(pt.Transformer):
+    """Scores by the number of common words, and retrieves what has any."""
+
+    def __init__(self, pages, num_results=None):
+        self.pages, self.num_results = pages, num_results
+
+    def transform(self, frame):
+        if self.num_results is None:
+            scores = [shares_words(row.query, self.pages[row.docno]) for row in frame.itertuples()]
+            return frame.assign(score=np.array(scores, dtype=float))
+        rows = [
+            (row.qid, docno, float(shares_words(row.query, page)))
+            for row in frame.itertuples()
+            for docno, page in self.pages.items()
+        ]
+        run = pd.DataFrame(rows, columns=["qid", "docno", "score"])
+        return run[run["score"] > 0]
+
+
+@pytest.fixture
+def overlap(pages):
+    texts = {page["_id"]: page["text"] for page in pages}
+    return Ranker(Overlap(texts), lambda number: Overlap(texts, number))
+
+
+def values_by_hand(task, overlap):
+    """Rank loss in percent and P@10 of each test query over all documents but its own page and its other links."""
+    values = {}
+    links = {name: getattr(task.collection, name).qrels for name in ("train", "dev", "test")}
+    for row in task.collection.test.topics.itertuples():
+        linked = {name: set(qrels.loc[qrels["qid"] == row.qid, "docno"]) for name, qrels in links.items()}
+        ranked = [d for d in task.docnos if d != row.qid and d not in linked["train"] | linked["dev"]]
+        scores = {d: shares_words(row.query, overlap.reranker.pages[d]) for d in ranked}
+        pairs = [(scores[good], scores[d]) for good in linked["test"] for d in ranked if d not in linked["test"]]
+        wrong = np.mean([0.5 if good == other else float(good < other) for good, other in pairs])
+        first = sorted(ranked, key=lambda d: (scores[d], d), reverse=True)[:10]  # as trec_eval breaks ties
+        values[row.qid] = 100 * wrong, len(linked["test"] & set(first)) / 10
+    return pd.DataFrame(values, index=["Rank loss, %", "P@10"]).T
+
+
+@pytest.mark.parametrize("setting", ["candidates", "collection"])
+def test_both_settings_measure_all_documents_alike(links, overlap, setting):
+    task = task_of(links)
+    evaluation = Evaluation(task, setting, 1000)
+    evaluation.add("overlap", {13: overlap})
+    expected = values_by_hand(task, overlap)
+    for label in expected:
+        values = evaluation.by_query(label, {"overlap": "overlap"})["overlap"]
+        np.testing.assert_allclose(values[expected.index], expected[label], atol=1e-9)
+    assert len(evaluation.values) == 3 * 90
+    evaluation.add("overlap", {13: overlap})  # is there already
+    assert len(evaluation.values) == 3 * 90
+
+
+def test_the_value_of_a_query_is_the_mean_over_seeds(links, overlap):
+    class Backwards(pt.Transformer):
+        def transform(self, frame):
+            run = overlap.reranker.transform(frame)
+            return run.assign(score=-run["score"])
+
+    evaluation = Evaluation(task_of(links).sample(20), "candidates", 1000)
+    evaluation.add("both", {13: overlap, 14: Ranker(Backwards(), overlap.retriever)})
+    np.testing.assert_allclose(evaluation.by_query("Rank loss, %", {"both": "both"})["both"], 50)
+
+
+def test_documents_that_are_not_retrieved_tie_below_the_others():
+    run = pd.DataFrame([("q1", "b", -3.0), ("q1", "c", 2.0)], columns=["qid", "docno", "score"])
+    topics, docnos = pd.DataFrame({"qid": ["q1", "q2"]}), pd.Index(list("abcd"), dtype=object)
+    excluded = pd.DataFrame([("q1", "c"), ("q2", "a")], columns=["qid", "docno"])
+    frame = completed(run, topics, docnos, excluded)
+    assert frame["qid"].tolist() == ["q1"] * 3 + ["q2"] * 3
+    assert frame["docno"].tolist() == list("abd") + list("bcd")
+    assert frame["score"].tolist() == [-4, -3, -4, -1, -1, -1]
+
+
+def test_documents_apart_have_no_training_link_of_a_test_document(links):
+    task = task_of(links)
+    apart, between = task.apart_from_test_documents(), task.between_test_documents()
+    tested = set(apart.collection.test.qrels["qid"]) | set(apart.collection.test.qrels["docno"])
+    for name in ("train", "dev"):
+        qrels = getattr(apart.collection, name).qrels
+        assert len(qrels)
+        assert not tested & (set(qrels["qid"]) | set(qrels["docno"]))
+        assert set(getattr(apart.collection, name).topics["qid"]) == set(qrels["qid"])
+    assert apart.collection.test.qrels.equals(between.collection.test.qrels)
+    assert between.collection.train.qrels.equals(task.collection.train.qrels)
+    excluded = apart.excluded(apart.collection.test)
+    assert len(excluded) == len(apart.collection.test.topics) * 7 - len(apart.collection.test.qrels)
+
+
+def test_keywords_are_drawn_anew_in_each_split(links):
+    collection = task_of(links).with_keywords(3).collection
+    train, test = (split.topics.set_index("qid")["query"].str.split() for split in (collection.train, collection.test))
+    original = task_of(links).collection.test.topics.set_index("qid")["query"].str.split()
+    assert all(set(words) <= set(original[qid]) and len(words) == 3 for qid, words in test.items())
+    assert (train != test).mean() > 0.5
+
+
+def test_pages_stand_for_queries(links):
+    task = task_of(links)
+    texts = page_texts(task.collection.dataset.get_corpus_iter(verbose=False))
+    topics = task.with_texts(texts).collection.dev.topics.set_index("qid")["query"]
+    assert topics["d7"].startswith("Page 7 ")
+    assert len(topics["d7"].split()) == 33
+    with pytest.raises(SystemExit, match="no page for query 'd7'"):
+        task.with_texts({qid: text for qid, text in texts.items() if qid != "d7"})
+
+
+def test_shares_of_the_training_links(links):
+    task = task_of(links)
+    train = task.with_share(0.25).collection.train
+    assert len(train.qrels) == 45
+    assert set(train.topics["qid"]) == set(train.qrels["qid"])
+    assert task.with_share(1).collection.train.qrels.sort_index().equals(task.collection.train.qrels)
+
+
+@pytest.mark.parametrize("setting", ["candidates", "collection"])
+def test_tables_1_and_2_have_the_rows_of_the_paper(results, setting):
+    one, two = read(results, f"table1-{setting}"), read(results, f"table2-{setting}")
+    assert [name.split(", ")[0] for name in one.index[[0, 1, 2]]] == ["TFIDF", "QE", "LSA"]
+    assert "LSA + " in one.index[3]
+    assert one.index[4:].tolist() == [
+        "SSI: W = D",
+        "SSI: W unconstrained of 30 words",
+        "SSI: sparse W of 30 words, 5 a row",
+        "SSI: W = U'U + I, N = 4",
+        "SSI: W = U'V + I, N = 4",
+        "SSI: W = U'V + I of 30 words, N = 4",
+        "SSI: W = U'V, N = 4",
+        "SSI: W = U'V + D, N = 4",
+    ]
+    parameters = ["0", "2", "3 × 40", "3 × 40 + 1", "40", "30²", "5 × 30", "4 × 40", "8 × 40", "8 × 30", "8 × 40"]
+    assert one["params"].tolist() == [*parameters, "9 × 40"]
+    assert two.index[3:].tolist() == [
+        "SSI: W = U'U + I, N = 4",
+        "SSI: W = (U'V)_n + I, n = 20, N = 4",
+        "SSI: hash kernels, 100",
+        "SSI: hash kernels + αI, 100",
+        "SSI: CFH (2-grams), n = 20, N = 4",
+        "SSI: CFH (1-grams), n = 20, N = 4",
+    ]
+    for table in (one, two):
+        assert table[MEASURES].map(lambda text: "±" in text).all(axis=None)
+    assert one.loc["SSI: W = U'V + I, N = 4", "paper: rank loss, %"] == "0.30"
+    assert two.iloc[-1]["paper: MAP"] == "0.614±0.012"
+
+
+def test_standard_errors_are_those_of_the_values(results):
+    values = pd.read_csv(results / "values-table1-collection.csv.gz")
+    tfidf = values[values["name"] == "TFIDF, 40 words"]
+    table = read(results, "table1-collection").loc["TFIDF"]
+    for label, digits in zip(MEASURES, (2, 3, 3), strict=True):
+        some = tfidf.loc[tfidf["measure"] == label, "value"]
+        assert len(some) == 90
+        error = some.std(ddof=1) / np.sqrt(90)
+        assert table[label] == f"{some.mean():.{digits}f}±{error:.{digits}f}"
+
+
+def test_other_tables_and_figures(results):
+    three = read(results, "table3-collection")
+    assert three.index[0].endswith(", partitioned links, 180 training links")
+    assert ", partitioned documents, " in three.index[1]
+    assert len(three) == 2
+    four = read(results, "table4-candidates")
+    assert four["params"].tolist() == ["4 × 40", "8 × 40", "6 × 40", "12 × 40"]
+    low_rank = "SSI: W = U'V + I, N = 4"
+    assert four.loc[low_rank, MEASURES].tolist() == read(results, "table1-candidates").loc[low_rank, MEASURES].tolist()
+    assert len(read(results, "table5-k3-collection")) == len(read(results, "table6-k3-collection")) == 4
+    two = pd.read_csv(results / "figure2.csv")
+    assert two.groupby(["share", "N"]).size().tolist() == [6, 6, 3, 3]  # a quarter has twice the epochs
+    assert two.groupby("share")["tuples"].max().tolist() == [6 * 45 * 8, 3 * 180 * 8]
+    for name in ("figure1-candidates", "figure1-collection", "figure2"):
+        assert (results / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    histories = pd.read_csv(results / "histories.csv")
+    assert {"loss", "dev RankLoss", "epoch", "seed"} <= set(histories)
+    assert not histories.duplicated().any()
+    assert json.loads((results / "settings.json").read_text())["keywords"] == [3]
+
+
+def test_across_languages(languages):
+    nine, ten = read(languages, "table9-collection"), read(languages, "table10-collection")
+    assert len(nine) == 9
+    assert len(ten) == 6
+    across = "SSI: W = U'V across languages, N = 4"
+    for table, paper in ((nine, "0.524±0.009"), (ten, "0.527±0.009")):
+        assert table.index[-3] == across
+        assert table.index[-2].startswith(f"{across} + TFIDF (English mates), alpha = ")
+        assert table.index[-1].startswith(f"{across} + SSI: W = U'V + I, N = 4 (English mates), alpha = ")
+        assert table["paper: MAP"].iloc[-1] == paper
+
+
+def test_english_mates_stand_for_a_perfect_translation(run_in, languages, links, tmp_path):
+    """Queries that are whole pages, in English from the start, and the mate no candidate: TFIDF is the same."""
+    options = ["--tables", "1", "--query", "page", "--settings", "collection", "--nonzeros"]
+    pages = read(run_in(tmp_path, ssi, *SMALL[:8], "--max-terms", "40", *options, dataset=links), "table1-collection")
+    mates = read(languages, "table9-collection")
+    assert pages.loc["TFIDF", MEASURES].tolist() == mates.loc["TFIDF (English mates)", MEASURES].tolist()
+
+
+def test_mates_are_found_where_no_other_dataset_names_them(run, translated):
+    results = run(ssi, *SMALL, "--tables", "9", "--settings", "candidates", dataset=translated[1])
+    table = read(results, "table9-candidates")
+    assert table.index.tolist() == ["CL-LSA, 3 dimensions", "SSI: W = U'V across languages, N = 4"]
+
+
+def test_only_the_collection_where_it_is_no_larger_than_the_random_documents(run, links, capsys):
+    options = [*SMALL, "--tables", "4", "--dims", "2", "--random-documents", "90", "--seeds", "13", "14"]
+    results = run(ssi, *options, dataset=links)
+    assert [path.name for path in results.glob("table*.csv")] == ["table4-collection.csv"]
+    assert "2 seeds" in (results / "table4-collection.md").read_text()
+    assert pd.read_csv(results / "histories.csv")["seed"].value_counts().to_dict() == {13: 4, 14: 4}
+    assert "/ssi-" in capsys.readouterr().out
+    run(ssi, *options, dataset=links)
+    assert "building" not in capsys.readouterr().out
+
+
+def test_without_training_links_it_says_so(run, links, tmp_path):
+    place = tmp_path / "test-only"
+    (place / "qrels").mkdir(parents=True)
+    for name in ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv"):
+        (place / name).write_bytes((links / name).read_bytes())
+    with pytest.raises(SystemExit, match="lacks training or dev links"):
+        run(ssi, *SMALL, dataset=place)
