@@ -1,8 +1,6 @@
 """Learning a sparse W: train, drop the smallest weights of each row, train again (SSI paper, algorithm 2)."""
 
-import hashlib
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from pt_neural.models.bilinear_network import BilinearNetwork
@@ -21,8 +19,6 @@ def train_sparse(
     *,
     nonzeros: int,
     rounds: int,
-    history: list[dict[str, Any]],
-    origin: Callable[[], str] = str,
     **options: Any,
 ) -> None:
     """Algorithm 2, in which each round drops the same share of each row's weights; rounds that drop none are left out.
@@ -35,22 +31,14 @@ def train_sparse(
         training: The settings; epochs and patience are those of each training.
         nonzeros: Weights of each row that remain (p).
         rounds: How often weights are dropped.
-        history: Receives the records of all trainings, with ``nonzeros``, how many weights of a row could change.
-        origin: What ``train`` takes; checkpoints are also of the weights that a training began with.
-        **options: What else ``train`` takes.
+        **options: What else ``train`` takes; the history tells in ``nonzeros`` how many weights of a row could change.
     """
     terms = network.shape.document_terms
     kept = dict.fromkeys([terms, *steps(terms, min(nonzeros, terms), rounds)])  # each number once
     for number, count in enumerate(kept):
         if number:
             network.keep_largest(count)
-        begun = partial(_origin, origin, network)
-        run = {**options, "history": history, "origin": begun}
-        train_stage(train, network, batches, loss, training, stage=("nonzeros", count), **run)
-
-
-def _origin(origin: Callable[[], str], network: BilinearNetwork) -> str:
-    return f"{origin()} {hashlib.sha256(network.pairs.numpy()).hexdigest()}"
+        train_stage(train, network, batches, loss, training, stage=("nonzeros", count), **options)
 
 
 def steps(first: int, last: int, rounds: int) -> list[int]:

@@ -48,7 +48,7 @@ class Trainer:
 def pruned(trainer, *, nonzeros: int, rounds: int, training: pn.Training | None = None):
     network = BilinearNetwork(Shape(TERMS, TERMS, pairs=TERMS**2, starts_at_identity=True))
     history = []
-    options = {"nonzeros": nonzeros, "rounds": rounds, "history": history}
+    options = {"nonzeros": nonzeros, "rounds": rounds, "history": history, "origin": str}
     train_sparse(trainer, network, None, None, training or pn.Training(), **options)
     return network.pairs.numpy().reshape(TERMS, TERMS), history
 
@@ -108,7 +108,8 @@ def test_what_an_interrupted_training_did_is_in_the_history():
 
     network, history = BilinearNetwork(Shape(TERMS, TERMS, pairs=TERMS**2)), []
     with pytest.raises(KeyboardInterrupt):
-        train_sparse(Interrupted(), network, None, None, pn.Training(), nonzeros=1, rounds=3, history=history)
+        options = {"nonzeros": 1, "rounds": 3, "history": history, "origin": str}
+        train_sparse(Interrupted(), network, None, None, pn.Training(), **options)
     assert [record["nonzeros"] for record in history] == [8, 8, 4, 4]
 
 
