@@ -1,0 +1,76 @@
+"""Documents with pairs of a query and a relevant document: of words as uneven as in a language, or of a dataset."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+
+import pt_neural as pn
+
+SHIFT = 2.7  # of the Zipf-Mandelbrot law: how often the word of rank r occurs is in proportion to 1/(r + 2.7)
+
+
+class Collection(NamedTuple):
+    """What SSI is trained on.
+
+    Attributes:
+        documents: The documents.
+        pairs: Queries with one relevant document each: ``qid, query, docno``.
+    """
+
+    documents: pn.ForwardIndex
+    pairs: pd.DataFrame
+
+    @property
+    def qrels(self) -> pd.DataFrame:
+        """The pairs as judgements."""
+        return self.pairs[["qid", "docno"]].assign(label=1)
+
+    def head(self, count: int) -> "Collection":
+        """All documents, and the first pairs."""
+        return self._replace(pairs=self.pairs.head(count))
+
+
+def zipf_collection(
+    path: Path, words: int, documents: int, generator: np.random.Generator, *, terms: int, shared: int
+) -> Collection:
+    """Random documents, and for each a query as long that holds some of its words.
+
+    Args:
+        path: Where the documents are kept.
+        words: Distinct words, numbered by falling frequency.
+        documents: Number of documents.
+        generator: Draws the words.
+        terms: Words of a document and of a query, those that recur counted again.
+        shared: How many of those of a query are the first of its document; the others are drawn like any.
+    """
+    vocabulary = np.array([f"w{number}" for number in range(words)], dtype=object)
+    shares = np.cumsum(1 / (np.arange(words) + SHIFT))
+
+    def drawn(count: int) -> np.ndarray:
+        return np.searchsorted(shares, generator.random((documents, count)) * shares[-1])
+
+    of_documents = drawn(terms)
+    of_queries = np.hstack([of_documents[:, :shared], drawn(terms - shared)])
+
+    def texts(numbers: np.ndarray) -> Iterator[str]:
+        return (" ".join(vocabulary[row]) for row in numbers)
+
+    docnos = [f"d{number}" for number in range(documents)]
+    corpus = ({"docno": docno, "text": text} for docno, text in zip(docnos, texts(of_documents), strict=True))
+    index = pn.ForwardIndex.build(path, corpus, fields=["text"], verbose=False)
+    qids = [f"q{number}" for number in range(documents)]
+    return Collection(index, pd.DataFrame({"qid": qids, "query": list(texts(of_queries)), "docno": docnos}))
+
+
+def dataset_collection(path: Path, name: str, generator: np.random.Generator) -> Collection:
+    """The documents of a dataset, kept at ``path``, and its pairs for training, shuffled."""
+    dataset = pt.get_dataset(name)
+    index = pn.ForwardIndex.build(path, dataset.get_corpus_iter(verbose=False), verbose=False)
+    qrels = dataset.get_qrels("train").query("label > 0")
+    pairs = dataset.get_topics("train")[["qid", "query"]].merge(qrels[["qid", "docno"]])
+    order = generator.permutation(len(pairs))
+    return Collection(index, pairs.iloc[order].reset_index(drop=True))

@@ -1,0 +1,80 @@
+"""How long retrieval from a whole collection takes by q'Wd, and how long its bytes alone would."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from parts.collection import Collection
+from parts.rates import Rate, line, spread
+
+from pt_neural.rankers import BilinearRanker, TermVectors
+from pt_neural.rankers.bilinear_retriever import BilinearRetriever
+
+BLOCK = 200  # queries that are answered at once
+ALONE = 20  # queries that are answered one by one in each round
+KEYWORDS = 5
+WEIGHT = 8  # bytes of a weight with its place
+
+
+def print_retrieval(
+    models: dict[str, BilinearRanker], collection: Collection, folder: Path, rounds: int, memory: float
+) -> None:
+    """A line for each model, long queries and keywords, one by one and at once."""
+    print("\nretrieval, milliseconds a query")
+    for name, kinds in measure(models, collection, folder, rounds).items():
+        for kind, one in kinds.items():
+            floor = f"{one['bytes'] / 1e6:.1f} MB, floor {1000 * one['bytes'] / memory:.1f}"
+            print(f"{line(f'{name}: queries of {kind}, one by one', one['alone'])}   {floor}")
+            print(line(f"{name}: queries of {kind}, {BLOCK} at once", one["block"]))
+
+
+def measure(models: dict[str, BilinearRanker], collection: Collection, folder: Path, rounds: int) -> dict[str, Any]:
+    """Milliseconds a query of each model, for long queries and for keywords."""
+    found: dict[str, Any] = {}
+    for name, model in models.items():
+        vectors = model.index(folder / name.replace(" ", "-"), collection.documents, verbose=False)
+        retriever = model.retriever(vectors)
+        found[name] = {}
+        for kind, queries in query_sets(collection).items():
+            needed = bytes_read(model, vectors, queries["query"].head(ALONE))
+            found[name][kind] = {**times(retriever, queries, rounds), "bytes": needed}
+    return found
+
+
+def query_sets(collection: Collection) -> dict[str, pd.DataFrame]:
+    """The queries of some pairs, and their first words."""
+    queries = collection.pairs[["qid", "query"]].drop_duplicates("qid").head(BLOCK)
+    words = queries["query"].str.split()
+    long, short = f"{words.str.len().median():.0f} words", f"{KEYWORDS} words"
+    return {long: queries, short: queries.assign(query=words.str[:KEYWORDS].str.join(" "))}
+
+
+def times(retriever: BilinearRetriever, queries: pd.DataFrame, rounds: int) -> dict[str, Rate]:
+    """Milliseconds of processor time a query, frame to frame: of queries one by one, and of a block."""
+    retriever.transform(queries.head(2))
+    alone = [milliseconds(retriever, queries.iloc[[number]]) for _ in range(rounds) for number in range(ALONE)]
+    block = [milliseconds(retriever, queries) / len(queries) for _ in range(rounds)]
+    return {"alone": spread(alone), "block": spread(block)}
+
+
+def milliseconds(retriever: BilinearRetriever, queries: pd.DataFrame) -> float:
+    """The time of one search."""
+    started = time.process_time()
+    retriever.transform(queries)
+    return 1000 * (time.process_time() - started)
+
+
+def bytes_read(model: BilinearRanker, vectors: TermVectors, texts: pd.Series) -> float:
+    """Bytes that a query alone must read: latent vectors, and the weights of its terms in documents, or all of them.
+
+    The weights of W that a hashed W looks up, one for each word of the query and each of the vocabulary, count too.
+    """
+    queries = model.weigh_queries(texts.tolist())
+    latent = 0 if queries.latent is None else vectors.weighed.latent.nbytes
+    if isinstance(queries.terms, np.ndarray):
+        words = model.features.of_queries(texts.tolist())[0]
+        return latent + WEIGHT * vectors.terms.nnz + 4 * words.nnz / words.shape[0] * words.shape[1]
+    postings = (queries.terms != 0) @ np.diff(vectors.postings.indptr).astype(np.float64)
+    return latent + WEIGHT * float(np.minimum(postings, vectors.terms.nnz).mean())

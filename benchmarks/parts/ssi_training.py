@@ -1,0 +1,154 @@
+"""How many tuples a second SSI learns from, and how many memory would allow."""
+
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from parts.collection import Collection
+from parts.rates import Rate, rate, spread
+
+import pt_neural as pn
+from pt_neural.models.bilinear_network import BilinearNetwork
+from pt_neural.models.bilinear_steps import Rates, Texts, learn
+from pt_neural.models.ssi_features import training_texts
+
+MARGIN = 1.0
+SAMPLE = 1000  # tuples of which the share with a step is measured
+IN_THE_LOOP = 20_000  # tuples that the compiled loop alone is timed on
+EVERY, NO = 1e9, -1e9  # margins that each tuple violates, and none
+
+
+class Work(NamedTuple):
+    """What a tuple of a group asks of memory.
+
+    Attributes:
+        dim: N.
+        query_terms: Distinct terms of a query, on average.
+        document_terms: Those of a document.
+        negatives: Negatives of a group.
+    """
+
+    dim: int
+    query_terms: float
+    document_terms: float
+    negatives: int
+
+    def bytes(self, share: float) -> float:
+        """Bytes of U and V that are read and written for a tuple, if such a share of the tuples makes a step.
+
+        A step reads and writes the columns of the three texts. The score reads those of d-, and those of q and d+ for
+        the first tuple of a group and after a step; else their vectors are still those of the weights.
+        """
+        anew = (1 + (self.negatives - 1) * share) / self.negatives
+        scores = self.document_terms + (self.query_terms + self.document_terms) * anew
+        steps = share * (self.query_terms + 2 * self.document_terms)
+        return 4 * self.dim * (scores + 2 * steps)
+
+
+class Trained(NamedTuple):
+    """A model and how its training went.
+
+    Attributes:
+        model: The model.
+        rates: Tuples a second by the clock, of the epochs after the first; for each stage of the training, by its name.
+        core: The share of one core that the process had meanwhile.
+    """
+
+    model: pn.SSI
+    rates: dict[str, Rate]
+    core: float
+
+
+def fit(
+    kind: str, collection: Collection, *, tuples: int, negatives: int, epochs: int, seed: int, **settings: Any
+) -> Trained:
+    """Train on so many tuples in each epoch, from frames."""
+    groups = min(-(-tuples // negatives), len(collection.pairs))
+    training = pn.Training(
+        epochs=epochs,
+        max_groups=groups,
+        negatives="random",
+        num_negatives=negatives,
+        margin=MARGIN,
+        seed=seed,
+        verbose=False,
+    )
+    model = pn.SSI(kind, documents=collection.documents, training=training, **settings)
+    started = time.process_time(), time.perf_counter()
+    model.fit(collection.pairs, collection.qrels)
+    core = (time.process_time() - started[0]) / (time.perf_counter() - started[1])
+    return Trained(model, stage_rates(model.history, groups * negatives), core)
+
+
+def stage_rates(history: pd.DataFrame, tuples: int) -> dict[str, Rate]:
+    """Tuples a second of each stage, where a sparse W has fewer weights at each, or parts of W learn in turn."""
+    column = next((name for name in ("nonzeros", "model") if name in history), None)
+    stages = [("", history)] if column is None else history.groupby(column, sort=False)
+    names = {"nonzeros": "{:,} weights a row", "model": "{}", None: "{}"}
+    return {names[column].format(stage): spread(tuples / records["seconds"].iloc[1:]) for stage, records in stages}
+
+
+def share_of_steps(model: pn.SSI, collection: Collection, generator: np.random.Generator) -> float:
+    """The share of random tuples that would make a step, by the weights as they are."""
+    pairs, docnos = collection.pairs.head(SAMPLE), np.array(collection.documents.docnos, dtype=object)
+    others = pairs.assign(docno=docnos[generator.integers(len(docnos), size=len(pairs))])
+    relevant, other = (model.transform(rows)["score"].to_numpy() for rows in (pairs, others))
+    return float(np.mean(relevant - other < MARGIN))
+
+
+def loop_rates(model: pn.SSI, collection: Collection, repeats: int, generator: np.random.Generator) -> dict[str, Rate]:
+    """Tuples a second of processor time in the compiled loop alone, where each makes a step, and where none does."""
+    negatives = model.training.num_negatives
+    pairs = collection.pairs.head(IN_THE_LOOP // negatives)
+    features, documents = model.features, collection.documents
+    docnos = {docno: number for number, docno in enumerate(documents.docnos)}
+    texts = training_texts(
+        features.of_queries(pairs["query"].tolist()), features.of_sequences(documents.all(), documents.vocabulary)
+    )
+    others = generator.integers(len(documents), size=(len(pairs), negatives))
+    groups = np.arange(len(pairs)), np.column_stack([pairs["docno"].map(docnos), others])
+    found = {}
+    for name, margin in (("each with a step", EVERY), ("none with a step", NO)):
+        work = partial(take, model.network, texts, *groups, margin)
+        found[name] = rate(work, others.size, repeats, clock=time.process_time)
+    return found
+
+
+def take(network: BilinearNetwork, texts: Texts, queries: np.ndarray, documents: np.ndarray, margin: float) -> float:
+    """Make steps too small to change anything: the loss."""
+    still = Rates(1e-12, 0.0, 0.0, 0.0, margin)
+    return learn(network.parts(), texts, queries, documents, np.ones(documents.shape, dtype=bool), still)[0]
+
+
+def distinct_terms(model: pn.SSI, collection: Collection) -> tuple[float, float]:
+    """Distinct known terms of a query and of a document, on average."""
+    queries = model.features.of_queries(collection.pairs["query"].head(SAMPLE).tolist())[0]
+    documents = collection.documents
+    all_documents = model.features.of_sequences(documents.all(), documents.vocabulary)[0]
+    return tuple(matrix.nnz / matrix.shape[0] for matrix in (queries, all_documents))
+
+
+def long_training(collection: Collection, tuples: int, options: dict[str, Any]) -> dict[str, Any]:
+    """Train on so many tuples, in a process of its own, whose peak of memory is this training's."""
+    before = peak_memory()
+    groups = len(collection.pairs)
+    epochs = max(2, -(-tuples // (groups * options["negatives"])))
+    model, rates, core = fit("low-rank", collection, tuples=-(-tuples // epochs), epochs=epochs, **options)
+    return {
+        "tuples": epochs * model.training.max_groups * options["negatives"],
+        "seconds": float(model.history["seconds"].sum()),
+        "rate": rates[""],
+        "core": core,
+        "before": before,
+        "peak": peak_memory(),
+        "weights": sum(one.nbytes for one in model.network.parameters()),
+    }
+
+
+def peak_memory() -> int:
+    """Greatest resident memory of this process so far, in bytes; that of the process which started it is left out."""
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    return int(status.split("VmHWM:")[1].split()[0]) * 1024

@@ -1,0 +1,152 @@
+"""Hash kernels of SSI and of Vowpal Wabbit, learned in one pass from the same tuples.
+
+Vowpal Wabbit may have an environment of its own, made once:
+
+    python3.11 -m venv vw
+    vw/bin/pip install vowpalwabbit==9.11.9
+
+Its two namespaces q and d are crossed (-q qd), without the constant, so that a feature is a pair of a word of the query
+and one of the document; their weights share a table of 2^20, ours one of a million. What differs: it has no loss on
+pairs of documents, and learns (q, d+) as an example of +1 and (q, d-) as one of -1 by the hinge loss, where ours makes
+the difference of their scores larger. It has no identity beside the table, and so ours is left out here.
+"""
+
+import json
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from parts.collection import Collection
+from parts.rates import rate, text
+from scipy.sparse import csr_array
+
+from pt_neural.models.bilinear_network import BilinearNetwork, Shape, no_rows, rows_of
+from pt_neural.models.bilinear_steps import Rates, Texts, learn
+from pt_neural.models.ssi_kinds import LEARNING_RATES
+from pt_neural.text import TfIdf
+
+SCRIPT = Path(__file__).parents[1] / "peers" / "vowpal_wabbit.py"
+BITS = 20
+HASH_SIZE = 1_000_000  # the default of SSI
+
+
+class Tuples(NamedTuple):
+    """Texts as tf-idf vectors, and the two documents of each query.
+
+    Attributes:
+        queries: A row for each tuple.
+        documents: A row for each document.
+        pairs: d+ and d- of each tuple, int64 of shape (tuples, 2).
+    """
+
+    queries: csr_array
+    documents: csr_array
+    pairs: np.ndarray
+
+    def rows(self, some: slice) -> "Tuples":
+        """Some of the tuples."""
+        return self._replace(queries=self.queries[some], pairs=self.pairs[some])
+
+
+def measure(
+    python: str | None, collection: Collection, folder: Path, *, tuples: int, held_out: int, rounds: int
+) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """Examples a second of ours and of its own settings, two for a tuple, and the rank loss on tuples held out."""
+    given = tuples_of(collection, tuples, held_out)
+    train, test = given.rows(slice(tuples)), given.rows(slice(tuples, None))
+    return ours(train, test, rounds), theirs(python, train, test, folder, rounds) if python else None
+
+
+def tuples_of(collection: Collection, *counts: int) -> Tuples:
+    """So many tuples for learning, and others, of the first pairs.
+
+    d- is d+ of the tuple before, of the same ones, lest documents that are held out be known as irrelevant.
+    """
+    documents, pairs = collection.documents, collection.pairs.head(sum(counts))
+    numbers = {docno: number for number, docno in enumerate(documents.docnos)}
+    relevant = np.split(pairs["docno"].map(numbers).to_numpy(), np.cumsum(counts)[:-1])
+    weights = TfIdf(documents.vocabulary, sublinear_tf=True)
+    return Tuples(
+        weights.of_texts(pairs["query"]),
+        weights.of_sequences(documents.all()),
+        np.concatenate([np.column_stack([some, np.roll(some, 1)]) for some in relevant]),
+    )
+
+
+def ours(train: Tuples, test: Tuples, rounds: int) -> dict[str, Any]:
+    """Margin ranking steps of W from 0, as SSI makes them."""
+    terms = train.documents.shape[1]
+    texts, rates = texts_of(train), Rates(LEARNING_RATES["hash"], 0.0, 0.0, 0.0, 1.0)
+    shape = Shape(terms, terms, pairs=HASH_SIZE, shared_pairs=True)
+    learn_from(BilinearNetwork(shape), texts, train.pairs[:10], rates)  # compiles
+    networks = [BilinearNetwork(shape) for _ in range(rounds)]
+    left = iter(networks)
+    learning = rate(
+        lambda: learn_from(next(left), texts, train.pairs, rates), train.pairs.size, rounds, clock=time.process_time
+    )
+    return {"rate": learning, "rank loss": rank_loss(networks[0], test)}
+
+
+def learn_from(network: BilinearNetwork, texts: Texts, pairs: np.ndarray, rates: Rates, first: int = 0) -> float:
+    """Take tuples one after the other, whose queries are numbered from ``first``: the sum of their losses."""
+    queries, valid = first + np.arange(len(pairs)), np.ones(pairs.shape, dtype=bool)
+    return learn(network.parts(), texts, queries, np.ascontiguousarray(pairs), valid, rates)[0]
+
+
+def rank_loss(network: BilinearNetwork, tuples: Tuples) -> float:
+    """The share of tuples whose d+ scores no higher than d-: those with a loss at the least margin there is."""
+    texts, still = texts_of(tuples), Rates(0.0, 0.0, 0.0, 0.0, 1e-12)
+    losses = [learn_from(network, texts, tuples.pairs[[row]], still, row) for row in range(len(tuples.pairs))]
+    return float(np.mean(np.array(losses) > 0))
+
+
+def texts_of(tuples: Tuples) -> Texts:
+    """The texts as the compiled loop takes them."""
+    matrices = tuples.queries, tuples.documents
+    return Texts(*map(rows_of, matrices), *(no_rows(matrix.shape[0]) for matrix in matrices))
+
+
+def theirs(python: str, train: Tuples, test: Tuples, folder: Path, rounds: int) -> dict[str, Any]:
+    """What benchmarks/peers/vowpal_wabbit.py prints, with the rank loss of its scores."""
+    for name, tuples in (("train", train), ("test", test)):
+        (folder / f"{name}.txt").write_text("".join(examples(tuples)), encoding="utf-8")
+    command = [python, str(SCRIPT), "--folder", str(folder), "--rounds", str(rounds), "--bits", str(BITS)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"Vowpal Wabbit failed; its last words:\n{done.stderr[-2000:]}")
+    found = json.loads(done.stdout.splitlines()[-1])
+    for one in found["settings"].values():
+        relevant, other = np.reshape(one.pop("scores"), (-1, 2)).T
+        one["rank loss"] = float(np.mean(relevant <= other))
+    return found
+
+
+def examples(tuples: Tuples) -> Iterator[str]:
+    """A line for (q, d+) and one for (q, d-), in the format of Vowpal Wabbit."""
+    queries = [features(tuples.queries, row) for row in range(len(tuples.pairs))]
+    for query, pair in zip(queries, tuples.pairs, strict=True):
+        for label, document in zip((1, -1), pair, strict=True):
+            yield f"{label} |q {query} |d {features(tuples.documents, document)}\n"
+
+
+def features(matrix: csr_array, row: int) -> str:
+    """The terms of a text with their weights."""
+    some = slice(*matrix.indptr[row : row + 2])
+    terms = zip(matrix.indices[some], matrix.data[some], strict=True)
+    return " ".join(f"{term}:{weight:.6f}" for term, weight in terms)
+
+
+def print_rates(ours: dict[str, Any], theirs: dict[str, Any] | None) -> None:
+    """A line for each, with the ratio of medians."""
+    print(f"{'SSI':58}{text(ours['rate']):>30}   rank loss {ours['rank loss']:.3f}")
+    if theirs is None:
+        print("Vowpal Wabbit is not measured: set PT_NEURAL_VOWPAL_WABBIT to the python of an environment that has it;")
+        print("the head of benchmarks/parts/vowpal_wabbit.py says how to make one")
+        return
+    for name, found in theirs["settings"].items():
+        label = f"Vowpal Wabbit {theirs['version']}, {name}"
+        times = f"{ours['rate'][1] / found['rate'][1]:.1f}"
+        print(f"{label:58}{text(found['rate']):>30}   rank loss {found['rank loss']:.3f}, ours {times} times as fast")
