@@ -38,7 +38,7 @@ def options(description: str) -> argparse.Namespace:
     add("--random-documents", type=int, default=10_000, help="random documents beside the linked ones")
     add("--dev-documents", type=int, default=100, help="random documents beside the links of a dev query")
     add("--patience", type=int, default=5, help="epochs without a better dev rank loss that end a training")
-    add("--pair-epochs", type=int, default=10, help="epochs where W weighs pairs of words, or their hashes")
+    add("--pair-epochs", type=int, default=5, help="epochs where W weighs pairs of words, or their hashes")
     add("--dim", type=int, default=100, help="N, rows of U and V (paper: 200)")
     add("--dims", type=int, nargs="*", default=[50, 100, 200], help="N in Table 4 (paper: 100 200 500)")
     add("--lsa-dims", type=int, nargs="+", default=[50, 100, 200], help="dimensions of LSA to choose from")

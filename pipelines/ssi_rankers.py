@@ -3,6 +3,7 @@
 import argparse
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,14 +12,15 @@ import pyterrier as pt
 
 import pt_neural as pn
 from pipelines.common import Workspace
-from pipelines.ssi_evaluation import Ranker
+from pipelines.ssi_evaluation import Ranker, completed
 from pipelines.ssi_task import LinkTask
 from pipelines.trained import Learned, TrainedModels
+from pt_neural._evaluation import RunEvaluator
 from pt_neural.experiment import RankLoss
 
 BETAS, FEEDBACK_DOCS = (0.25, 0.5, 1.0), (2, 5, 10, 20)
-FEEDBACK_QUERIES = 100  # of dev, over all documents, for Rocchio's settings
-ALPHAS = 21
+FEEDBACK_QUERIES = 50  # of dev, over all documents, for Rocchio's settings
+ALPHAS = 51
 NEGATIVES = 8  # random ones of each link in an epoch
 OF_PAIRS = ("full", "sparse", "hash")  # kinds that weigh pairs of words
 
@@ -96,12 +98,12 @@ class Rankers(TrainedModels):
         """Query expansion, with the settings that have the smallest rank loss on dev queries over all documents."""
         tfidf = self._tfidf(limit)
         dev = self.task.collection.dev.sample(FEEDBACK_QUERIES, self.arguments.seed)
-        candidates = self.task.candidates(dev, len(self.task.docnos))
+        docnos, excluded = self.task.docnos, self.task.excluded(dev)
         losses = {}
-        for beta in BETAS:
-            for number in FEEDBACK_DOCS:
-                rocchio = pn.Rocchio(tfidf, beta=beta, feedback_docs=number)
-                losses[rocchio] = self.loss(rocchio.transform(candidates), dev.qrels)
+        for beta, number in product(BETAS, FEEDBACK_DOCS):
+            rocchio = pn.Rocchio(tfidf, beta=beta, feedback_docs=number)
+            run = rocchio.retriever(tfidf.vectors, num_results=len(docnos)).transform(dev.topics)
+            losses[rocchio] = self.loss(completed(run, dev.topics, docnos, excluded), dev.qrels)
         best = min(losses, key=losses.get)
         name = f"QE, beta = {best.beta:g}, E = {best.feedback_docs}"
         ranker = Ranker(best, lambda number: best.retriever(tfidf.vectors, num_results=number))
@@ -109,8 +111,7 @@ class Rankers(TrainedModels):
 
     def loss(self, run: pd.DataFrame, qrels: pd.DataFrame) -> float:
         """Mean rank loss of a run."""
-        result = pt.Evaluate(run, qrels, metrics=[RankLoss])
-        return result[str(RankLoss)]
+        return float(RunEvaluator(run, qrels, run["qid"].unique(), RankLoss)(run["score"].to_numpy()).mean())
 
     def lsa(self, limit: int | None) -> Row:
         """LSA with the dimensions that have the smallest rank loss on dev queries."""
