@@ -160,7 +160,7 @@ class Rankers(TrainedModels):
             limit: Words of the dictionary.
             **options: Other settings of the model.
         """
-        training = {"patience": self.arguments.patience, "batch_size": None, "num_negatives": NEGATIVES}
+        training = {"patience": self.arguments.patience, "num_negatives": NEGATIVES}
         if kind in OF_PAIRS:
             training["epochs"] = self.arguments.pair_epochs
         options = {"kind": kind, "max_terms": limit, **options}
@@ -185,7 +185,7 @@ class Rankers(TrainedModels):
             Frame with ``tuples`` seen, the mean training ``loss``, and the dev rank loss.
         """
         limit, epochs = self.arguments.max_terms, round(self.arguments.figure_epochs / share**0.5)
-        training = {"patience": None, "batch_size": None, "num_negatives": NEGATIVES, "epochs": epochs}
+        training = {"patience": None, "num_negatives": NEGATIVES, "epochs": epochs}
         options = {"dim": dim, "max_terms": limit, "embedded_terms": self.words(limit)}
         name = f"SSI: W = U'V + I, N = {dim}, {epochs} epochs{self.about}"
         histories = [model.history for model in self.trained(Learned(name, pn.SSI, training, options)).values()]
