@@ -13,7 +13,7 @@ from pt_neural.rankers.weighed import Weighed
 from pt_neural.training import Training
 from pt_neural.training.sampling import Batch
 
-PRIME = 2_147_483_647  # the largest one below 2^31
+PRIME = 2_654_435_761  # not next to a power of two, modulo which it would be 1 or -1
 
 Diagonal = Literal["none", "identity", "factor", "learned"]
 
@@ -98,7 +98,7 @@ class BilinearNetwork(nn.Module):
         self.sparse_starts = _kept(torch.zeros(shape.query_terms + 1 if shape.nonzeros else 0, dtype=torch.int64))
         self.active = np.zeros(0, dtype=bool)
         self.learns_mixing = False
-        self._query_places, self._document_places = pair_places(shape)
+        self._query_places = pair_places(shape)
 
     @property
     def _vectors_of_documents(self) -> Tensor:
@@ -118,7 +118,6 @@ class BilinearNetwork(nn.Module):
             _array(self.identity),
             _array(self.pairs),
             self._query_places,
-            self._document_places,
             self.active,
         )
 
@@ -251,17 +250,16 @@ class BilinearNetwork(nn.Module):
         return network
 
 
-def pair_places(shape: Shape) -> tuple[np.ndarray, np.ndarray]:
-    """For each term of queries and of documents a number; their sum, modulo the weights, is the place of a pair.
+def pair_places(shape: Shape) -> np.ndarray:
+    """Where the weights of each term of queries begin, int64; that of a pair lies as far beyond as its other word is.
 
-    Unconstrained, that of words s and t is s D + t; hashed, it is h(s, t) = s P + t modulo H with a large prime P
-    (section 2.2.3), words numbered from 0 by falling frequency.
+    Unconstrained, the weight of words s and t is the one at s D + t; hashed, it is that at h(s, t) = s P + t modulo H
+    with a large prime P (section 2.2.3). Words are numbered from 0 by falling frequency.
     """
     if not shape.pairs:
-        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        return np.zeros(0, dtype=np.int64)
     factor = PRIME if shape.shared_pairs else shape.document_terms
-    queries = np.arange(shape.query_terms, dtype=np.int64) * factor % shape.pairs
-    return queries, np.arange(shape.document_terms, dtype=np.int64) % shape.pairs
+    return np.arange(shape.query_terms, dtype=np.int64) * factor % shape.pairs
 
 
 def rows_of(matrix: csr_array) -> Rows:

@@ -56,9 +56,8 @@ class Parts(NamedTuple):
         diagonal: D, float32 of shape (terms,).
         identity: Factor of the diagonal, float32 of shape (1,).
         pairs: The weight of each pair of words, or of all that share it, float32.
-        query_places: For each term of queries, int64: with that of a term of documents it gives a place in ``pairs``,
-            modulo their number.
-        document_places: For each term of documents, int64.
+        query_places: For each term of queries, where its row of W begins in ``pairs``, int64; what lies beyond their
+            end goes on at the beginning.
         active: Whether a weight of ``pairs`` may change, bool; empty if all may.
     """
 
@@ -71,7 +70,6 @@ class Parts(NamedTuple):
     identity: np.ndarray
     pairs: np.ndarray
     query_places: np.ndarray
-    document_places: np.ndarray
     active: np.ndarray
 
 
@@ -213,16 +211,30 @@ def learn_group(
 
 
 @_compiled
+def text_of(rows: Rows, row: int) -> tuple[np.ndarray, np.ndarray]:
+    """The terms of a text, and their weights."""
+    some = slice(rows.starts[row], rows.starts[row + 1])
+    return rows.terms[some], rows.weights[some]
+
+
+@_compiled
 def project(table: np.ndarray, rows: Rows, row: int, into: np.ndarray) -> None:
     """The sum of the vectors of a text's terms: Uq or Vd."""
     into[:] = 0
-    if len(table) == 0:
-        return
-    for place in range(rows.starts[row], rows.starts[row + 1]):
-        term, weight = rows.terms[place], rows.weights[place]
-        if term < len(table):
-            for number in range(len(into)):
-                into[number] += weight * table[term, number]
+    terms, weights = text_of(rows, row)
+    count = len(terms)
+    while count > 0 and terms[count - 1] >= len(table):  # the rarest terms, which have no vectors
+        count -= 1
+    fours = count // 4 * 4  # so many at a time, for reading them waits for memory
+    for place in range(0, fours, 4):
+        one, two, three, four = terms[place], terms[place + 1], terms[place + 2], terms[place + 3]
+        of_one, of_two = weights[place], weights[place + 1]
+        of_three, of_four = weights[place + 2], weights[place + 3]
+        for number in range(len(into)):
+            of_pair = of_one * table[one, number] + of_two * table[two, number]
+            into[number] += of_pair + of_three * table[three, number] + of_four * table[four, number]
+    for place in range(fours, count):
+        add_to(into, weights[place], table[terms[place]])
 
 
 @_compiled
@@ -259,42 +271,38 @@ def step_hashed_vectors(
 @_compiled
 def add(table: np.ndarray, rows: Rows, row: int, vector: np.ndarray, rate: float) -> None:
     """Add a vector to those of a text's terms, as much as each term weighs."""
-    if len(table) == 0:
-        return
-    for place in range(rows.starts[row], rows.starts[row + 1]):
-        term, weight = rows.terms[place], np.float32(rate * rows.weights[place])
-        if term < len(table):
-            for number in range(len(vector)):
-                table[term, number] += weight * vector[number]
+    terms, weights = text_of(rows, row)
+    for place in range(len(terms)):
+        if terms[place] < len(table):
+            add_to(table[terms[place]], np.float32(rate * weights[place]), vector)
 
 
 @_compiled
 def scatter(rows: Rows, row: int, into: np.ndarray) -> None:
     """Write the weights of a text where its terms stand; nothing where there is no room, as without a diagonal."""
-    if len(into) == 0:
-        return
-    for place in range(rows.starts[row], rows.starts[row + 1]):
-        into[rows.terms[place]] = rows.weights[place]
+    terms, weights = text_of(rows, row)
+    for place in range(len(terms)):
+        if len(into) > 0:
+            into[terms[place]] = weights[place]
 
 
 @_compiled
 def clear(rows: Rows, row: int, dense: np.ndarray) -> None:
     """Undo :func:`scatter`."""
-    if len(dense) == 0:
-        return
-    for place in range(rows.starts[row], rows.starts[row + 1]):
-        dense[rows.terms[place]] = 0
+    for term in text_of(rows, row)[0]:
+        if len(dense) > 0:
+            dense[term] = 0
 
 
 @_compiled
 def lexical(diagonal: np.ndarray, documents: Rows, document: int, dense_query: np.ndarray) -> float:
-    """Q'Dd."""
+    """The lexical part of a score, q'Dd."""
     total = np.float32(0.0)
     if len(diagonal) == 0:
         return total
-    for place in range(documents.starts[document], documents.starts[document + 1]):
-        term = documents.terms[place]
-        total += dense_query[term] * diagonal[term] * documents.weights[place]
+    terms, weights = text_of(documents, document)
+    for place in range(len(terms)):
+        total += dense_query[terms[place]] * diagonal[terms[place]] * weights[place]
     return total
 
 
@@ -303,47 +311,54 @@ def step_diagonal(diagonal: np.ndarray, documents: Rows, document: int, dense_qu
     """D_i += rate q_i d_i."""
     if rate == 0 or len(diagonal) == 0:
         return
-    for place in range(documents.starts[document], documents.starts[document + 1]):
-        term = documents.terms[place]
-        diagonal[term] += np.float32(rate * dense_query[term] * documents.weights[place])
+    terms, weights = text_of(documents, document)
+    for place in range(len(terms)):
+        diagonal[terms[place]] += np.float32(rate * dense_query[terms[place]] * weights[place])
+
+
+@_compiled
+def wrapped(place: int, size: int) -> int:
+    """``place % size``, which is rarely anything but the place."""
+    if place >= size:
+        place -= size
+        if place >= size:
+            place %= size
+    return place
 
 
 @_compiled
 def pair_score(parts: Parts, texts: Texts, query: int, document: int) -> float:
     """The sum of q_s W_st d_t, where pairs of words may share a weight (equation 5)."""
-    queries, documents, pairs = texts.queries, texts.documents, parts.pairs
-    first, last = documents.starts[document], documents.starts[document + 1]
+    pairs = parts.pairs
     total = np.float32(0.0)
     if len(pairs) == 0:
         return total
-    for place in range(queries.starts[query], queries.starts[query + 1]):
-        start = parts.query_places[queries.terms[place]]
-        of_term = np.float32(0.0)
-        for other in range(first, last):
-            index = start + parts.document_places[documents.terms[other]]
-            if index >= len(pairs):
-                index -= len(pairs)
-            of_term += pairs[index] * documents.weights[other]
-        total += queries.weights[place] * of_term
+    words, weights = text_of(texts.queries, query)
+    others, other_weights = text_of(texts.documents, document)
+    for number in range(len(words)):
+        start = parts.query_places[words[number]]
+        of_word = np.float32(0.0)
+        for other in range(len(others)):
+            of_word += pairs[wrapped(start + others[other], len(pairs))] * other_weights[other]
+        total += weights[number] * of_word
     return total
 
 
 @_compiled
 def step_pairs(parts: Parts, texts: Texts, query: int, document: int, rate: float) -> None:
     """W_st += rate q_s d_t, where the weight is active (section 2.3.1; algorithm 2)."""
-    queries, documents, pairs = texts.queries, texts.documents, parts.pairs
-    first, last = documents.starts[document], documents.starts[document + 1]
+    pairs, active = parts.pairs, parts.active
     if len(pairs) == 0:
         return
-    for place in range(queries.starts[query], queries.starts[query + 1]):
-        start = parts.query_places[queries.terms[place]]
-        weight = np.float32(rate * queries.weights[place])
-        for other in range(first, last):
-            index = start + parts.document_places[documents.terms[other]]
-            if index >= len(pairs):
-                index -= len(pairs)
-            if len(parts.active) == 0 or parts.active[index]:
-                pairs[index] += weight * documents.weights[other]
+    words, weights = text_of(texts.queries, query)
+    others, other_weights = text_of(texts.documents, document)
+    for number in range(len(words)):
+        start = parts.query_places[words[number]]
+        weight = np.float32(rate * weights[number])
+        for other in range(len(others)):
+            place = wrapped(start + others[other], len(pairs))
+            if len(active) == 0 or active[place]:
+                pairs[place] += weight * other_weights[other]
 
 
 @_compiled
@@ -357,10 +372,17 @@ def pair_rows(parts: Parts, queries: Rows, into: np.ndarray) -> None:
     """
     pairs = parts.pairs
     for row in range(len(into)):
-        for place in range(queries.starts[row], queries.starts[row + 1]):
-            start, weight = parts.query_places[queries.terms[place]], queries.weights[place]
-            for term in range(into.shape[1]):
-                index = start + parts.document_places[term]
-                if index >= len(pairs):
-                    index -= len(pairs)
-                into[row, term] += weight * pairs[index]
+        words, weights = text_of(queries, row)
+        for number in range(len(words)):
+            start, first = parts.query_places[words[number]], 0
+            while first < into.shape[1]:  # a stretch without a jump at a time
+                count = min(into.shape[1] - first, len(pairs) - start)
+                add_to(into[row, first : first + count], weights[number], pairs[start : start + count])
+                first, start = first + count, 0
+
+
+@_compiled
+def add_to(vector: np.ndarray, weight: float, other: np.ndarray) -> None:
+    """Add a vector to another."""
+    for number in range(len(vector)):
+        vector[number] += weight * other[number]

@@ -176,23 +176,24 @@ def test_vectors_start_with_a_normal_distribution(deviation, expected):
 def test_hashed_places_are_the_paper_s():
     """h(s, t) = mod(sP + t, H) up to a shift of the whole table, since the paper counts words from 1."""
     shape = Shape(query_terms=40_000, document_terms=50_000, pairs=1_000, shared_pairs=True)
-    of_queries, of_documents = pair_places(shape)
+    of_queries = pair_places(shape)
     shift = (1 * PRIME + 1) % 1_000
     random = np.random.default_rng(0)
     for s, t in zip(
         random.integers(40_000, size=200).tolist(), random.integers(50_000, size=200).tolist(), strict=True
     ):
         paper = ((s + 1) * PRIME + (t + 1)) % 1_000
-        assert (of_queries[s] + of_documents[t]) % 1_000 == (paper - shift) % 1_000
+        assert (of_queries[s] + t) % 1_000 == (paper - shift) % 1_000
 
 
-def test_the_factor_of_the_hash_function_is_prime():
+def test_the_factor_of_the_hash_function_is_prime_and_far_from_powers_of_two():
     assert all(PRIME % divisor for divisor in range(2, int(PRIME**0.5) + 1))
+    for size in (2**power for power in range(10, 31)):  # else pairs of equal words would share one weight
+        assert 1 < PRIME % size < size - 1
 
 
 def test_every_pair_has_a_weight_of_its_own_unless_hashed():
-    of_queries, of_documents = pair_places(KINDS["W_FE"][0])
-    places = np.add.outer(of_queries, of_documents)
+    places = np.add.outer(pair_places(KINDS["W_FE"][0]), np.arange(D))
     assert places.tolist() == np.arange(Q * D).reshape(Q, D).tolist()
 
 

@@ -183,11 +183,11 @@ def test_an_interrupted_training_goes_on_where_it_was(untrained, monkeypatch, tm
     def evaluation(*args):
         measure = evaluate(*args)
 
-        def measured():
+        def measured(network):
             calls.append(None)
             if len(calls) == 2:
                 raise KeyboardInterrupt
-            return measure()
+            return measure(network)
 
         return measured
 

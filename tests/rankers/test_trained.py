@@ -290,11 +290,11 @@ class TestTrouble:
         def evaluation(*args):
             measure = evaluate(*args)
 
-            def measured():
+            def measured(network):
                 calls.append(None)
                 if len(calls) == at:
                     raise error
-                return measure()
+                return measure(network)
 
             return measured
 
