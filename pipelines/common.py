@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -195,17 +196,18 @@ class Workspace:
             documents,
         )
 
-    def trained(self, model: Any, *examples: pd.DataFrame) -> Any:
+    def trained(self, model: Any, *examples: pd.DataFrame, **others: Sequence[pd.DataFrame]) -> Any:
         """A model trained once, over kept vectors if it is one that has vectors.
 
         Args:
             model: The model as it is to be trained, with a forward index of its documents.
             *examples: Arguments of its ``fit``. They and all settings tell kept models apart.
+            **others: Named arguments of its ``fit``, likewise.
         """
-        name = f"{model.artifact_format}-{_digest(model, examples)}"
+        name = f"{model.artifact_format}-{_digest(model, [*examples, *chain.from_iterable(others.values())])}"
 
         def build(path: Path) -> None:
-            model.fit(*examples).save(path)
+            model.fit(*examples, **others).save(path)
 
         if hasattr(model, "vectors"):
             return self.over_vectors(name, build, type(model).load, model.documents)

@@ -94,6 +94,7 @@ class LanguageRankers(Rankers):
             yield lambda: self._mixed("cl-lsa+tfidf", self.cl_lsa(limit), english.tfidf(limit))
         yield lambda: self._translated(english.low_rank(limit, key="english"))
         yield partial(self.cross, limit)
+        yield partial(self.cross, limit, regularised=True)
         yield lambda: self._mixed("cross+tfidf", self.cross(limit), english.tfidf(limit))
         yield lambda: self._mixed("cross+english", self.cross(limit), english.low_rank(limit))
 
@@ -118,12 +119,21 @@ class LanguageRankers(Rankers):
             self.documents,
         )
 
-    def cross(self, limit: int | None) -> Row:
-        """SSI with a vocabulary of the queries beside that of the documents (equation 9)."""
+    def cross(self, limit: int | None, *, regularised: bool = False) -> Row:
+        """SSI with a vocabulary of the queries beside that of the documents (equation 9).
+
+        Args:
+            limit: Words of each dictionary; None for all.
+            regularised: Whether it learns from the English mates of the training queries in turn (equation 10).
+        """
         dim, words = self.arguments.dim, self.words(limit)
         options = {"dim": dim, "embedded_terms": words, "shared_vocabulary": False}
         parameters = f"{dim} × (words of queries + {words:,})"
-        return self.ssi("cross", f"W = U'V across languages, N = {dim}", parameters, "low-rank", limit, **options)
+        if regularised:
+            options["monolingual"] = self._english.examples[:2]
+        key, note = ("regularised", ", with V'V on mates") if regularised else ("cross", "")
+        name = f"W = U'V across languages{note}, N = {dim}"
+        return self.ssi(key, name, parameters, "low-rank", limit, **options)
 
     def _mixed(self, key: str, a: Row, b: Row) -> Row:
         """A ranker across languages and one of English mates, the same seeds of both together."""

@@ -1,6 +1,7 @@
 """The rankers of the SSI paper's tables, each as a re-ranker and over the whole collection."""
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -149,7 +150,17 @@ class Rankers(TrainedModels):
 
         return Ranker(mixture, retriever), curve.alpha, curve.per_query.loc[curve.alpha].mean()
 
-    def ssi(self, key: str, name: str, parameters: str, kind: str, limit: int | None, **options: Any) -> Row:
+    def ssi(
+        self,
+        key: str,
+        name: str,
+        parameters: str,
+        kind: str,
+        limit: int | None,
+        *,
+        monolingual: Sequence[pd.DataFrame] | None = None,
+        **options: Any,
+    ) -> Row:
         """SSI, trained once for each seed.
 
         Args:
@@ -158,14 +169,18 @@ class Rankers(TrainedModels):
             parameters: How many.
             kind: Of W.
             limit: Words of the dictionary.
+            monolingual: Pairs and links in the language of the documents, to train on in turn.
             **options: Other settings of the model.
         """
-        training = {"patience": self.arguments.patience, "num_negatives": NEGATIVES}
+        arguments = self.arguments
+        training = {"patience": arguments.patience, "num_negatives": NEGATIVES}
+        training |= {"dev_measure": arguments.dev_measure, "dev_queries": arguments.dev_queries}
         if kind in OF_PAIRS:
-            training["epochs"] = self.arguments.pair_epochs
+            training["epochs"] = arguments.pair_epochs
         options = {"kind": kind, "max_terms": limit, **options}
         row = self._row(key, f"SSI: {name}", limit, parameters, {})
-        models = self.trained(Learned(row.system, pn.SSI, training, options))
+        fitting = {} if monolingual is None else {"monolingual": monolingual}
+        models = self.trained(Learned(row.system, pn.SSI, training, options, fitting))
         return Row(row.key, row.name, row.system, parameters, {seed: over_vectors(m) for seed, m in models.items()})
 
     def low_rank(

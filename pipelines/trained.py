@@ -18,12 +18,13 @@ from pipelines.comparison import System
 
 @dataclass(frozen=True)
 class Learned:
-    """A model, with what sets its training apart from the others', and arguments of its class."""
+    """A model, with what sets its training apart from the others', arguments of its class, and further ones of fit."""
 
     name: str
     model: type
     training: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
+    fitting: Mapping[str, Sequence[pd.DataFrame]] = field(default_factory=dict)
 
 
 def add_training(arguments: argparse.ArgumentParser) -> None:
@@ -109,7 +110,7 @@ class TrainedModels(ABC):
         }
         training = pn.Training(seed=seed, **{**shared, **row.training})
         model = row.model(training=training, documents=self.documents, fields=self.documents.fields, **row.options)
-        return self.workspace.trained(model, *examples)
+        return self.workspace.trained(model, *examples, **row.fitting)
 
     @property
     @abstractmethod

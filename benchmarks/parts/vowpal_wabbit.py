@@ -23,7 +23,8 @@ from parts.collection import Collection
 from parts.rates import rate, text
 from scipy.sparse import csr_array
 
-from pt_neural.models.bilinear_network import BilinearNetwork, Shape, no_rows, rows_of
+from pt_neural.models.bilinear_network import BilinearNetwork, no_rows, rows_of
+from pt_neural.models.bilinear_shape import Shape
 from pt_neural.models.bilinear_steps import Rates, Texts, learn
 from pt_neural.models.ssi_kinds import LEARNING_RATES
 from pt_neural.text import TfIdf

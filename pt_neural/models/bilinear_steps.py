@@ -4,14 +4,24 @@ The loops are compiled, and read as the paper's equations: a step costs as much 
 whatever the size of W. Importing this takes about a second.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
+# All in one file, for a change of another would not reach what numba has kept of the callers.
 # Sums may be taken in any order, as vector instructions do; what is not a number must stay so, to be noticed.
 _MATH = {"reassoc", "contract", "nsz", "arcp"}
-_compiled = njit(cache=True, nogil=True, fastmath=_MATH, error_model="numpy")
+
+
+def _compiled(function: Callable) -> Callable:
+    """Compile a function when it is first called, and keep the result on disk where there is a place for it."""
+    options = {"nogil": True, "fastmath": _MATH, "error_model": "numpy"}
+    try:
+        return njit(cache=True, **options)(function)
+    except RuntimeError:  # neither the package nor the user's cache can be written to
+        return njit(**options)(function)
 
 
 class Rows(NamedTuple):

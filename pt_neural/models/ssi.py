@@ -1,39 +1,25 @@
 """Supervised semantic indexing: f(q, d) = q'Wd over tf-idf vectors, learned from preferences (Bai et al., 2010)."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
-from torch import nn
 
 from pt_neural._arguments import checked_choice, checked_number
-from pt_neural._artifacts import ArtifactError, read_json, write_json
 from pt_neural._measures import RankLoss
-from pt_neural.models.bilinear_batches import BatchesInTurn, TuplesCollate
-from pt_neural.models.bilinear_network import BilinearNetwork, Shape
-from pt_neural.models.correlated_hashing import CorrelatedHashing
-from pt_neural.models.mixing import train_mixed
-from pt_neural.models.pruning import train_sparse
-from pt_neural.models.ssi_features import Features, training_texts, word_weights
-from pt_neural.models.ssi_kinds import KINDS, LEARNING_RATES, WITH_VECTORS, Kind, check_kind, shape_of
+from pt_neural.models.ssi_features import Features, word_weights
+from pt_neural.models.ssi_kinds import KINDS, LEARNING_RATES, WITH_VECTORS, Kind, check_kind
+from pt_neural.models.ssi_ranker import SSIRanker
 from pt_neural.rankers import BilinearRanker, TermVectors
-from pt_neural.rankers.columns import distinct_queries
 from pt_neural.rankers.encoders import DocEncoder, QueryEncoder
-from pt_neural.rankers.trained import Scorer, Trained
+from pt_neural.rankers.trained import Trained
 from pt_neural.rankers.weighed import Weighed
-from pt_neural.text import ForwardIndex, PackedSequences, TfIdf, Vocabulary, tokenise, tokenise_packed
-from pt_neural.text.counts import most_frequent
+from pt_neural.text import ForwardIndex, TfIdf
 from pt_neural.training import Training
-from pt_neural.training.examples import Examples, digest
-from pt_neural.training.groups import Groups
-from pt_neural.training.sampling import Collate, GroupBatches
-
-ONLY = {"loss": "margin", "optimiser": "sgd", "devices": 1, "weight_decay": 0.0, "gradient_clip": None}
 
 
-class SSI(BilinearRanker, Trained):
+class SSI(SSIRanker):
     """Scores by q'Wd, where W says how much each word of a query speaks for each word of a document.
 
     q and d are tf-idf vectors of length 1, and W is learned so that the relevant document of each tuple (q, d+, d-)
@@ -83,8 +69,10 @@ class SSI(BilinearRanker, Trained):
         bins: By how many of them (k in equation 6).
         hashed_dim: N of its second model; None for ``dim``.
         training: How to train; None for stochastic gradient descent on the margin ranking loss with a fixed learning
-            rate (0.05; 1 for kinds without U and V), 8 random negatives for each relevant document, and early stopping
-            on the ranking loss of the dev queries. Other losses and optimisers are refused.
+            rate (0.05 with U and V, 1 for weights of pairs, 10 for D alone), 8 random negatives for each relevant
+            document, and early stopping on the ranking loss of the dev queries. That levels off long before average
+            precision does: give ``dev_measure=AP`` and more epochs where the first ranks count. Other losses and
+            optimisers are refused.
         fields: Text columns, joined by a space; those that a frame lacks are passed over, one must be there. None for
             those of ``documents``, or ``title`` and ``text``.
         documents: A forward index, to train on and to re-rank by ``docno``.
@@ -156,7 +144,6 @@ class SSI(BilinearRanker, Trained):
         self.bins = checked_number("bins", bins, int, least=1)
         self.hashed_dim = checked_number("hashed_dim", hashed_dim, int, least=1, optional=True)
         self.features: Features | None = None
-        self._monolingual: tuple[pd.DataFrame, pd.DataFrame] | None = None
         Trained.__init__(self, training=training, device="cpu")
         BilinearRanker.__init__(
             self, fields=fields, documents=documents, vectors=vectors, batch_size=batch_size, verbose=verbose
@@ -182,153 +169,6 @@ class SSI(BilinearRanker, Trained):
             "num_negatives": 8,
             "dev_measure": RankLoss,
         }
-
-    def fit(
-        self,
-        topics_or_res_tr: pd.DataFrame,
-        qrels_tr: pd.DataFrame,
-        topics_or_res_va: pd.DataFrame | None = None,
-        qrels_va: pd.DataFrame | None = None,
-        *,
-        monolingual: tuple[pd.DataFrame, pd.DataFrame] | None = None,
-        own_queries: bool = False,
-    ) -> "SSI":
-        """Train anew; see :meth:`pt_neural.rankers.trained.Trained.fit`.
-
-        Args:
-            topics_or_res_tr: Candidates of the training queries: ``qid, query, docno`` and text (``docno`` is enough
-                where the model has a forward index).
-            qrels_tr: Their judgements, or links: ``qid, docno, label``.
-            topics_or_res_va: Candidates of the dev queries, to stop early by.
-            qrels_va: Their judgements.
-            monolingual: Candidates and judgements of queries in the language of the documents. Their tuples are taken
-                in turn with the others, with W = V'V (equation 10), so that V serves both.
-            own_queries: Let them have a U of their own instead, W = U_E'V; only V is shared.
-
-        Returns:
-            The model.
-
-        Raises:
-            ValueError: As in the base class; if the settings of the training are not the paper's; or if there are
-                monolingual tuples for a kind without V.
-        """
-        if monolingual is not None and self.kind != "low-rank":
-            raise ValueError(f"monolingual tuples share V, which kind={self.kind!r} has none of: choose 'low-rank'")
-        self._monolingual, self._own_queries = monolingual, own_queries and monolingual is not None
-        try:
-            return super().fit(topics_or_res_tr, qrels_tr, topics_or_res_va, qrels_va)
-        finally:
-            self._monolingual = None
-
-    def _origin(self) -> list[Any]:
-        """As in the base class, and the monolingual tuples."""
-        if self._monolingual is None or self.training.checkpoint_dir is None:
-            return super()._origin()
-        return [*super()._origin(), digest(self._own_queries, self._monolingual, fields=self.fields)]
-
-    def _begin(self, examples: Examples) -> tuple[Features, nn.Module, Collate]:
-        self._require_no_vectors()
-        training = self.training.completed(self.own_training)
-        if changed := [name for name, value in ONLY.items() if getattr(training, name) != value]:
-            needed = ", ".join(f"{name}={ONLY[name]!r}" for name in changed)
-            raise ValueError(f"SSI makes the steps of its paper, one tuple at a time, and needs Training({needed})")
-        features, sequences = self._learn_features(examples, verbose=training.verbose)
-        shape = shape_of(self.settings(), len(features.queries.vocabulary), len(features.documents.vocabulary))
-        network = BilinearNetwork(
-            shape,
-            deviation=self.deviation,
-            alike=self.alike and self.shared_vocabulary,
-            other_queries=self._own_queries,
-        )
-        vocabulary = features.documents.vocabulary
-        texts = training_texts(features.of_queries(examples.query_texts), features.of_sequences(sequences, vocabulary))
-        other = None if self._monolingual is None else self._monolingual_batches(features, training)
-        return features, network, TuplesCollate(texts, other)
-
-    def _learn_features(self, examples: Examples, *, verbose: bool) -> tuple[Features, PackedSequences]:
-        """What turns texts into vectors, and the documents as ids of its vocabulary."""
-        limits = {"min_count": self.min_count, "max_terms": self.max_terms}
-        if examples.document_texts is None:
-            vocabulary = most_frequent(self.documents.vocabulary, **limits)
-        else:
-            vocabulary = Vocabulary.build(map(tokenise, examples.document_texts), **limits)
-        documents = queries = TfIdf(vocabulary, sublinear_tf=self.sublinear_tf)
-        if not self.shared_vocabulary:
-            of_queries = Vocabulary.build(map(tokenise, examples.query_texts), **limits)
-            queries = TfIdf(of_queries, sublinear_tf=self.sublinear_tf)
-        if not len(vocabulary) or not len(queries.vocabulary):
-            raise ValueError(f"no word occurs {self.min_count} times: give more texts, or a smaller min_count")
-        features = Features(queries, documents)
-        if examples.document_texts is None:
-            sequences = features.own_sequences(self.documents.all(), self.documents.vocabulary)
-        else:
-            sequences = tokenise_packed(examples.document_texts, vocabulary)
-        if self.kind == "correlated-hash":
-            weighing = {"bins": self.bins, "ngrams": self.ngrams, "sublinear_tf": self.sublinear_tf}
-            hashing = CorrelatedHashing.build(
-                sequences, vocabulary, frequent=self.embedded_terms, **weighing, verbose=verbose
-            )
-            features = Features(queries, documents, hashing)
-        return features, sequences
-
-    def _monolingual_batches(self, features: Features, training: Training) -> GroupBatches:
-        """Batches of the task in the language of the documents, whose queries are over their vocabulary."""
-        examples = self._make_examples(*self._monolingual, training)
-        queries = features.of_documents(examples.query_texts)
-        if examples.document_texts is None:
-            documents = features.of_sequences(self.documents.all(), self.documents.vocabulary)
-        else:
-            documents = features.of_documents(examples.document_texts)
-        return GroupBatches(examples.groups, training, TuplesCollate(training_texts(queries, documents)))
-
-    def _batches(self, groups: Groups, training: Training, collate: TuplesCollate) -> GroupBatches:
-        if collate.other is None:
-            return super()._batches(groups, training, collate)
-        return BatchesInTurn(groups, training, collate, other=collate.other)
-
-    def _train(self, network: nn.Module, *run: Any, **options: Any) -> None:
-        if self.kind == "sparse":
-            train_sparse(super()._train, network, *run, nonzeros=self.nonzeros, rounds=self.rounds, **options)
-        elif self.kind == "correlated-hash":
-            train_mixed(super()._train, network, *run, **options)
-        else:
-            super()._train(network, *run, **options)
-
-    def _install(self, preparation: Features, network: BilinearNetwork) -> None:
-        if self.kind == "sparse" and network.shape.pairs:
-            network = network.compressed()
-        network.forget_other_task()
-        super()._install(preparation, network)
-        self.features = preparation
-
-    def _scorer(self, preparation: Features, frame: pd.DataFrame) -> Scorer:
-        query_rows, texts = distinct_queries(frame)
-        queries = preparation.of_queries(texts)
-        document_rows, sequences, vocabulary = self._frame_documents(frame)
-        documents = preparation.of_sequences(sequences, vocabulary)
-
-        def scores(network: BilinearNetwork) -> np.ndarray:
-            weighed = network.weigh_documents(*documents)
-            return self.row_scores(
-                lambda some: network.weigh_queries(*(part if part is None else part[some] for part in queries)),
-                query_rows,
-                weighed,
-                document_rows,
-            )
-
-        return scores
-
-    def weigh_queries(self, texts: Sequence[str]) -> Weighed:
-        """Queries as they are multiplied: Uq, and q'W for what W has beside U'V."""
-        return self._fitted().weigh_queries(*self.features.of_queries(texts))
-
-    def weigh_documents(self, texts: Sequence[str]) -> Weighed:
-        """Documents as they are multiplied: Vd, and d."""
-        return self._fitted().weigh_documents(*self.features.of_documents(texts))
-
-    def weigh_sequences(self, sequences: PackedSequences, vocabulary: Vocabulary) -> Weighed:
-        """Documents given as term ids over another vocabulary, likewise."""
-        return self._fitted().weigh_documents(*self.features.of_sequences(sequences, vocabulary))
 
     def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
         """The latent part of queries, Uq, float32 of shape ``(len(texts), dim)``.
@@ -424,17 +264,6 @@ class SSI(BilinearRanker, Trained):
         if self.features.hashing is None:
             raise ValueError(f"only kind='correlated-hash' replaces words by others, not {self.kind!r}")
         return self.features.hashing.nearest(text, self.features.documents.vocabulary, k)
-
-    def _save_preparation(self, directory: Path) -> None:
-        self.features.save(directory)
-        write_json(directory / "shape.json", self.network.shape.to_json())
-
-    def _load_preparation(self, directory: Path) -> tuple[Features, nn.Module]:
-        shape = read_json(directory / "shape.json")
-        try:
-            return Features.load(directory), BilinearNetwork(Shape(**shape))
-        except TypeError as error:
-            raise ArtifactError(f"{directory / 'shape.json'} is damaged: {error}") from None
 
     def __repr__(self) -> str:
         return f"SSI({self.kind!r}{f', dim={self.dim}' if self.kind in WITH_VECTORS else ''})"

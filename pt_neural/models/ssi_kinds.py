@@ -2,14 +2,14 @@
 
 from typing import Any, Literal, get_args
 
-from pt_neural.models.bilinear_network import Shape
+from pt_neural.models.bilinear_shape import Shape
 
 Kind = Literal["diagonal", "full", "sparse", "symmetric", "low-rank", "low-rank-diagonal", "hash", "correlated-hash"]
 KINDS = get_args(Kind)
 WITH_VECTORS = ("symmetric", "low-rank", "low-rank-diagonal", "correlated-hash")
 OF_ONE_VOCABULARY = ("diagonal", "symmetric", "low-rank-diagonal", "correlated-hash")
 LEARNING_RATES = {
-    "diagonal": 1.0,
+    "diagonal": 10.0,
     "full": 1.0,
     "sparse": 1.0,
     "symmetric": 0.05,

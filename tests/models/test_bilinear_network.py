@@ -7,7 +7,8 @@ from scipy.sparse import csr_array
 
 import pt_neural as pn
 from pt_neural.models.bilinear_batches import Tuples
-from pt_neural.models.bilinear_network import PRIME, BilinearNetwork, Shape, no_rows, pair_places, rows_of
+from pt_neural.models.bilinear_network import BilinearNetwork, no_rows, rows_of
+from pt_neural.models.bilinear_shape import PRIME, Shape, pair_places
 from pt_neural.models.bilinear_steps import Texts
 from pt_neural.rankers.weighed import products
 from pt_neural.training.sampling import Batch

@@ -7,7 +7,8 @@ import pytest
 import torch
 from scipy.sparse import csr_array
 
-from pt_neural.models.bilinear_network import PRIME, BilinearNetwork, Shape, no_rows, rows_of
+from pt_neural.models.bilinear_network import BilinearNetwork, no_rows, rows_of
+from pt_neural.models.bilinear_shape import PRIME, Shape
 from pt_neural.models.bilinear_steps import Texts, learn, learn_in_turn, pair_rows
 
 RATE, MARGIN, WORDS, FREQUENT = 0.3, 1.0, 7, 4

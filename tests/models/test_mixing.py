@@ -8,7 +8,8 @@ from scipy.sparse import csr_array
 
 import pt_neural as pn
 from pt_neural.models.bilinear_batches import Tuples
-from pt_neural.models.bilinear_network import BilinearNetwork, Shape, rows_of
+from pt_neural.models.bilinear_network import BilinearNetwork, rows_of
+from pt_neural.models.bilinear_shape import Shape
 from pt_neural.models.bilinear_steps import Texts
 from pt_neural.models.mixing import train_mixed
 from pt_neural.training.sampling import Batch

@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 import pt_neural as pn
-from pt_neural.models.bilinear_network import BilinearNetwork, Shape
+from pt_neural.models.bilinear_network import BilinearNetwork
+from pt_neural.models.bilinear_shape import Shape
 from pt_neural.models.pruning import steps, train_sparse
 from pt_neural.training.loop import train
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import pt_neural as pn
-from pt_neural.models.bilinear_network import PRIME
+from pt_neural.models.bilinear_shape import PRIME
 from pt_neural.text import tokenise
 
 WORDS = "sea ship war port sail crew mast reef deck keel gulf tide buoy oar".split()
