@@ -1,6 +1,7 @@
 """W of f(q, d) = q'Wd as the sum of parts, of which each kind of SSI has its own (SSI paper, section 2.2)."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -101,16 +102,21 @@ class BilinearNetwork(nn.Module):
 
     def of_words(self) -> "BilinearNetwork":
         """The model without hashed features, which learns for this one."""
-        network = BilinearNetwork(replace(self.shape, hashed_terms=0, hashed_dim=0))
+        network = self._part(hashed_terms=0, hashed_dim=0)
         network.query_vectors, network.document_vectors = self.query_vectors, self.document_vectors
         return network
 
     def of_hashed(self) -> "BilinearNetwork":
         """The model of hashed features alone, likewise."""
-        network = BilinearNetwork(replace(self.shape, dim=0, embedded_terms=0, diagonal="none"))
+        network = self._part(dim=0, embedded_terms=0, diagonal="none")
         network.hashed_query_vectors = self.hashed_query_vectors
         network.hashed_document_vectors = self.hashed_document_vectors
         return network
+
+    def _part(self, **shape: Any) -> "BilinearNetwork":
+        """A model of a part of this one's shape, whose vectors are still to be set."""
+        with torch.random.fork_rng(devices=[]):  # the random numbers of the user stay as they are
+            return BilinearNetwork(replace(self.shape, **shape))
 
     def learn(self, batch: Batch, training: Training) -> float:
         """Take the tuples of a batch one after the other, with a step for each that violates the margin.
@@ -138,7 +144,7 @@ class BilinearNetwork(nn.Module):
             terms: Vectors of the queries over their terms.
             hashed: Their vectors over hashed features; None without correlated feature hashing.
         """
-        latent = self._latent(terms, self.query_vectors, hashed, float(self.mixing) * self.hashed_query_vectors)
+        latent = self._latent(terms, self.query_vectors, hashed, self.hashed_query_vectors, float(self.mixing))
         return Weighed(latent, self._lexical(terms) if self.shape.lexical else None)
 
     def weigh_documents(self, terms: csr_array, hashed: csr_array | None) -> Weighed:
@@ -147,11 +153,16 @@ class BilinearNetwork(nn.Module):
         return Weighed(latent, terms if self.shape.lexical else None)
 
     def _latent(
-        self, terms: csr_array, vectors: Tensor, hashed: csr_array | None, hashed_vectors: Tensor
+        self,
+        terms: csr_array,
+        vectors: Tensor,
+        hashed: csr_array | None,
+        hashed_vectors: Tensor,
+        mixing: float = 1.0,
     ) -> np.ndarray | None:
         parts = [terms[:, : len(vectors)] @ _array(vectors)] if self.shape.dim else []
         if self.shape.hashed_dim:
-            parts.append(hashed @ _array(hashed_vectors))
+            parts.append(mixing * (hashed @ _array(hashed_vectors)))
         return np.concatenate(parts, axis=1) if parts else None
 
     def _lexical(self, queries: csr_array) -> csr_array | np.ndarray:
@@ -163,7 +174,8 @@ class BilinearNetwork(nn.Module):
             weights = np.zeros((queries.shape[0], shape.document_terms), dtype=np.float32)
             pair_rows(self.parts(), rows_of(queries), weights)
             if shape.diagonal != "none":
-                weights += float(self.identity) * queries.toarray()
+                rows = np.repeat(np.arange(queries.shape[0]), np.diff(queries.indptr))
+                weights[rows, queries.indices] += float(self.identity) * queries.data
             return weights
         if shape.diagonal == "learned":
             return _scaled_columns(queries, _array(self.diagonal))

@@ -1,6 +1,7 @@
 """What SSI does with the texts of frames: it learns from them, weighs them, and keeps what it has learned."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +27,17 @@ from pt_neural.text.counts import most_frequent
 from pt_neural.training import Training
 from pt_neural.training.examples import Examples, digest
 from pt_neural.training.groups import Groups
+from pt_neural.training.losses import Loss
 from pt_neural.training.sampling import Collate, GroupBatches
 
-ONLY = {"loss": "margin", "optimiser": "sgd", "devices": 1, "weight_decay": 0.0, "gradient_clip": None}
+ONLY = {  # values of the settings of a training, of which the first can replace any other
+    "loss": ("margin",),
+    "optimiser": ("sgd",),
+    "device": ("cpu", "auto"),
+    "devices": (1,),
+    "weight_decay": (0.0,),
+    "gradient_clip": (None,),
+}
 
 
 class SSIRanker(BilinearRanker, Trained):
@@ -88,8 +97,8 @@ class SSIRanker(BilinearRanker, Trained):
     def _begin(self, examples: Examples) -> tuple[Features, nn.Module, Collate]:
         self._require_no_vectors()
         training = self.training.completed(self.own_training)
-        if changed := [name for name, value in ONLY.items() if getattr(training, name) != value]:
-            needed = ", ".join(f"{name}={ONLY[name]!r}" for name in changed)
+        if changed := [name for name, values in ONLY.items() if getattr(training, name) not in values]:
+            needed = ", ".join(f"{name}={ONLY[name][0]!r}" for name in changed)
             raise ValueError(f"SSI makes the steps of its paper, one tuple at a time, and needs Training({needed})")
         features, sequences = self._learn_features(examples, verbose=training.verbose)
         shape = shape_of(self.settings(), len(features.queries.vocabulary), len(features.documents.vocabulary))
@@ -145,13 +154,14 @@ class SSIRanker(BilinearRanker, Trained):
             return super()._batches(groups, training, collate)
         return BatchesInTurn(groups, training, collate, other=collate.other)
 
-    def _train(self, network: nn.Module, *run: Any, **options: Any) -> None:
+    def _train(self, network: nn.Module, batches: GroupBatches, loss: Loss, training: Training, **options: Any) -> None:
+        run = network, batches, loss, replace(training, device="cpu")  # where the compiled loops run, GPU or not
         if self.kind == "sparse":
-            train_sparse(super()._train, network, *run, nonzeros=self.nonzeros, rounds=self.rounds, **options)
+            train_sparse(super()._train, *run, nonzeros=self.nonzeros, rounds=self.rounds, **options)
         elif self.kind == "correlated-hash":
-            train_mixed(super()._train, network, *run, **options)
+            train_mixed(super()._train, *run, **options)
         else:
-            super()._train(network, *run, **options)
+            super()._train(*run, **options)
 
     def _install(self, preparation: Features, network: BilinearNetwork) -> None:
         if self.kind == "sparse" and network.shape.pairs:

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
+import torch
 
 import pt_neural as pn
 from pt_neural._artifacts import ArtifactError
@@ -91,6 +92,7 @@ def test_a_diagonal_cannot_be_left_out(kind):
         ({"loss": "pointwise"}, r"Training\(loss='margin'\)"),
         ({"optimiser": "adam"}, r"Training\(optimiser='sgd'\)"),
         ({"devices": 2}, r"Training\(devices=1\)"),
+        ({"device": "tpu"}, r"Training\(device='cpu'\)"),
         ({"weight_decay": 0.1}, r"Training\(weight_decay=0\.0\)"),
         ({"gradient_clip": 1.0}, r"Training\(gradient_clip=None\)"),
         ({"optimiser": "adam", "loss": "softmax"}, r"Training\(loss='margin', optimiser='sgd'\)"),
@@ -99,6 +101,20 @@ def test_a_diagonal_cannot_be_left_out(kind):
 def test_other_training_than_the_paper_s_is_refused(fit, settings, needed):
     with pytest.raises(ValueError, match=f"makes the steps of its paper, one tuple at a time, and needs {needed}"):
         fit(training=settings)
+
+
+@pytest.mark.parametrize("kind", ["low-rank", "sparse", "correlated-hash"])
+def test_training_stays_on_the_processor_beside_a_gpu(fit, kind, monkeypatch):
+    on_a_processor = fit(kind)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)  # Lightning would choose it, and not find it
+    check_equal_weights(fit(kind), on_a_processor)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_random_numbers_of_the_user_stay_as_they_are(fit, kind):
+    before = torch.get_rng_state()
+    fit(kind)
+    assert torch.equal(torch.get_rng_state(), before)
 
 
 @pytest.mark.parametrize(
