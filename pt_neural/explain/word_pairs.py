@@ -15,10 +15,9 @@ from pt_neural.explain.words import word_occurrences
 from pt_neural.models import SSI, TFIDF
 from pt_neural.models.ssi_features import Features
 from pt_neural.models.ssi_split import TextParts, split_text
-from pt_neural.rankers.weighed import Weighed, products
+from pt_neural.rankers.weighed import Weighed, products, query_blocks
 from pt_neural.text import TfIdf
 
-WORDS_PER_BLOCK = 256  # of queries, whose weights for all words may be in memory at a time
 NOTE = (
     "Blue: words whose pairs with the other text raise the score; purple and underlined: words whose pairs lower it; "
     "the stronger the colour, the more, within each text."
@@ -106,11 +105,10 @@ def _products(queries: TextParts, documents: TextParts, weigh: tuple[Weigh, Weig
     weigh_queries, weigh_documents = weigh
     weighed = weigh_documents(*documents.vectors)
     found = np.zeros((len(queries.names), len(documents.names)), dtype=np.float32)
-    for start in range(0, len(found), WORDS_PER_BLOCK):
-        block = found[start : start + WORDS_PER_BLOCK]
-        some = (part if part is None else part[start : start + len(block)] for part in queries.vectors)
-        rows, columns = np.indices(block.shape).reshape(2, -1)
-        block[:] = products(weigh_queries(*some), rows, weighed, columns).reshape(block.shape)
+    for some in query_blocks(len(found)):
+        rows, columns = np.indices(found[some].shape).reshape(2, -1)
+        block = weigh_queries(*(part if part is None else part[some] for part in queries.vectors))
+        found[some] = products(block, rows, weighed, columns).reshape(found[some].shape)
     return found
 
 

@@ -13,9 +13,8 @@ from pt_neural.models.bilinear_network import BilinearNetwork, no_rows, rows_of
 from pt_neural.models.bilinear_steps import Texts
 from pt_neural.models.correlated_hashing import CorrelatedHashing
 from pt_neural.rankers.last_vocabulary import LastVocabulary
+from pt_neural.rankers.weighed import query_blocks
 from pt_neural.text import PackedSequences, TfIdf, Vocabulary, tokenise_packed
-
-WORDS_PER_BLOCK = 256  # of queries, whose weights for all words may be in memory at a time
 
 Vectors = tuple[csr_array, csr_array | None]  # over terms, and over hashed features
 
@@ -127,8 +126,7 @@ def word_weights(
     """W of some words, as texts of one word each show it: float32 of shape (words of queries, words of documents)."""
     documents = network.weigh_documents(*features.of_words("document", document_words))
     weights = np.zeros((len(query_words), len(document_words)), dtype=np.float32)
-    for start in range(0, len(query_words), WORDS_PER_BLOCK):
-        some = slice(start, start + WORDS_PER_BLOCK)
+    for some in query_blocks(len(query_words)):
         queries = network.weigh_queries(*features.of_words("query", query_words[some]))
         if queries.latent is not None:
             weights[some] += queries.latent @ documents.latent.T

@@ -16,10 +16,8 @@ from pt_neural.rankers.kept_vectors import KeptVectors
 from pt_neural.rankers.ranker import require_same_fields
 from pt_neural.rankers.term_vectors import TermVectors
 from pt_neural.rankers.vectors import corpus_batches, forward_index_batches
-from pt_neural.rankers.weighed import Weighed, products, stacked
+from pt_neural.rankers.weighed import Weighed, products, query_blocks, stacked
 from pt_neural.text import ForwardIndex, PackedSequences, Vocabulary
-
-QUERIES_PER_BLOCK = 256  # whose weights of all terms of the documents may be in memory at a time
 
 
 class BilinearRanker(KeptVectors):
@@ -100,7 +98,7 @@ class BilinearRanker(KeptVectors):
             document_rows: The document of each row.
         """
         scores = np.empty(len(query_rows), dtype=np.float32)
-        for some, pairs in _query_blocks(query_rows):
+        for some, pairs in _blocks(query_rows):
             scores[pairs] = products(weigh(some), query_rows[pairs] - some.start, documents, document_rows[pairs])
         return self.with_least_score(scores, documents, document_rows)
 
@@ -170,11 +168,10 @@ class BilinearRanker(KeptVectors):
         return BilinearRetriever(self, vectors, num_results=num_results, verbose=verbose)
 
 
-def _query_blocks(query_rows: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+def _blocks(query_rows: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
     """Some queries at a time, and the pairs that have them."""
     order = np.argsort(query_rows, kind="stable")
-    for start in range(0, int(query_rows.max(initial=-1)) + 1, QUERIES_PER_BLOCK):
-        some = slice(start, start + QUERIES_PER_BLOCK)
+    for some in query_blocks(int(query_rows.max(initial=-1)) + 1):
         yield some, order[slice(*np.searchsorted(query_rows[order], [some.start, some.stop]))]
 
 

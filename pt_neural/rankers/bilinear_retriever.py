@@ -9,6 +9,7 @@ import numpy as np
 from pt_neural.rankers.collection_scores import collection_scores
 from pt_neural.rankers.retriever import Retriever
 from pt_neural.rankers.term_vectors import TermVectors
+from pt_neural.rankers.weighed import query_blocks
 
 if TYPE_CHECKING:
     from pt_neural.rankers.bilinear import BilinearRanker
@@ -48,4 +49,5 @@ class BilinearRetriever(Retriever):
         return lambda some: self._scores([texts[row] for row in rows[some]])
 
     def _scores(self, texts: list[str]) -> np.ndarray:
-        return collection_scores(self.model.weigh_queries(texts), self._table)
+        blocks = (self.model.weigh_queries(texts[some]) for some in query_blocks(len(texts)))
+        return np.concatenate([collection_scores(queries, self._table) for queries in blocks])

@@ -9,6 +9,8 @@ from scipy.sparse import csr_array, vstack
 from pt_neural.rankers.row_scores import ROWS_PER_BLOCK, row_products
 from pt_neural.rankers.vectors import require_same_dimensions
 
+QUERIES_PER_BLOCK = 256  # whose weights of all terms of the documents may be in memory at a time
+
 
 class Weighed(NamedTuple):
     """Queries or documents; the score of a pair is latent_q · latent_d + terms_q · terms_d.
@@ -29,6 +31,12 @@ class Weighed(NamedTuple):
     def known(self) -> np.ndarray:
         """Whether each text has any weight that is not zero, as one with a known word has: bool."""
         return np.logical_or.reduce([abs(part).sum(axis=1) > 0 for part in self if part is not None])
+
+
+def query_blocks(count: int) -> list[slice]:
+    """Ranges of so many queries, each small enough to be weighed at once."""
+    starts = range(0, count, QUERIES_PER_BLOCK)
+    return [slice(start, min(start + QUERIES_PER_BLOCK, count)) for start in starts]
 
 
 def stacked(parts: Sequence[Weighed]) -> Weighed:

@@ -9,7 +9,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import pt_neural as pn
-from pt_neural.rankers import BilinearRanker, TermVectors, bilinear, collection_scores, retriever, weighed
+from pt_neural.rankers import BilinearRanker, TermVectors, collection_scores, retriever, weighed
 from pt_neural.rankers.fingerprint import fingerprint
 from pt_neural.rankers.weighed import Weighed, products
 from pt_neural.text import Vocabulary, tokenise
@@ -135,7 +135,7 @@ def test_scores_are_q_w_d(kind, tmp_path):
 @pytest.mark.parametrize("kind", KINDS)
 def test_scores_do_not_depend_on_blocks(kind, monkeypatch):
     expected = Toy(kind).transform(candidates())
-    monkeypatch.setattr(bilinear, "QUERIES_PER_BLOCK", 2)
+    monkeypatch.setattr(weighed, "QUERIES_PER_BLOCK", 2)
     monkeypatch.setattr(weighed, "ROWS_PER_BLOCK", 7)
     pd.testing.assert_frame_equal(Toy(kind, batch_size=3).transform(candidates()), expected)
 
@@ -165,6 +165,16 @@ def test_retrieval_does_not_depend_on_blocks(kind, tmp_path, monkeypatch):
     found = model.retriever(vectors).transform(topics())
     pd.testing.assert_frame_equal(found[["qid", "docno"]], expected[["qid", "docno"]])
     np.testing.assert_allclose(found["score"], expected["score"], atol=1e-6)
+
+
+def test_retrieval_weighs_a_block_of_queries_at_a_time(tmp_path, monkeypatch):
+    model, weighed_at_once = Toy("whole"), []
+    weigh = model.weigh_queries
+    monkeypatch.setattr(model, "weigh_queries", lambda texts: weighed_at_once.append(len(texts)) or weigh(texts))
+    monkeypatch.setattr(weighed, "QUERIES_PER_BLOCK", 3)
+    found = model.retriever(model.index(tmp_path / "vectors", corpus(), verbose=False)).transform(topics())
+    assert weighed_at_once == [3] * (len(topics()) // 3) + [len(topics()) % 3] * (len(topics()) % 3 > 0)
+    assert list(zip(found["qid"], found["docno"], strict=True)) == [hit[:2] for hit in brute_force(model, 1000)]
 
 
 def test_documents_whose_terms_cancel_are_found(tmp_path):
