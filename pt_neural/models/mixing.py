@@ -32,12 +32,20 @@ def train_mixed(
         **options: What else ``train`` takes; the history tells the ``model`` of each record.
     """
     network.mixing.fill_(0)
+    _announce("the model of frequent words", training)
     train_stage(train, network.of_words(), batches, loss, training, stage=("model", "words"), **options)
+    _announce("the model of hashed features", training)
     train_stage(train, network.of_hashed(), batches, loss, training, stage=("model", "hashed"), **options)
     network.mixing.fill_(1)
     network.learns_mixing = True
     settings = replace(training, epochs=min(training.epochs, EPOCHS_OF_MIXING))
+    _announce("the factor that mixes them", training)
     try:
         train_stage(train, network, batches, loss, settings, stage=("model", "mixing"), **options)
     finally:
         network.learns_mixing = False
+
+
+def _announce(stage: str, training: Training) -> None:
+    if training.verbose:
+        print(f"training {stage}", flush=True)

@@ -38,6 +38,8 @@ def train_sparse(
     for number, count in enumerate(kept):
         if number:
             network.keep_largest(count)
+        if training.verbose:
+            print(f"training {count:,} weights in each row of W", flush=True)
         train_stage(train, network, batches, loss, training, stage=("nonzeros", count), **options)
 
 

@@ -201,36 +201,41 @@ class SSI(SSIRanker):
         """A part of W: how much words of a query speak for words of a document.
 
         Args:
-            query_words: Known words; None for all.
+            query_words: Known words, in lower case; None for all.
             document_words: Likewise.
 
         Returns:
             Frame of float32 with the words of the query as index and those of the document as columns.
 
         Raises:
+            TypeError: If words are no sequence.
             KeyError: If a word is unknown.
         """
         network, features = self._fitted(), self.features
-        rows, columns = self._words(features.queries, query_words), self._words(features.documents, document_words)
+        rows = self._words("queries", features.queries, query_words)
+        columns = self._words("documents", features.documents, document_words)
         weights = word_weights(network, features, rows, columns)
         terms = features.queries.vocabulary.terms, features.documents.vocabulary.terms
         return pd.DataFrame(weights, index=[terms[0][i] for i in rows], columns=[terms[1][i] for i in columns])
 
-    def _words(self, side: TfIdf, words: Sequence[str] | None) -> np.ndarray:
+    def _words(self, side: str, weighing: TfIdf, words: Sequence[str] | None) -> np.ndarray:
         """Numbers of words, or an error that names the first unknown one."""
         if words is None:
-            return np.arange(len(side.vocabulary))
-        ids = side.vocabulary.ids(words)
+            return np.arange(len(weighing.vocabulary))
+        if isinstance(words, str):
+            raise TypeError(f"words must be a list, such as [{words!r}], not {words!r}")
+        ids = weighing.vocabulary.ids(words)
         if (ids < 0).any():
-            raise KeyError(f"{words[int(np.argmin(ids))]!r} is none of the {len(side.vocabulary):,} words of {self!r}")
+            known = f"the {len(weighing.vocabulary):,} words that {self!r} knows in {side}"
+            raise KeyError(f"{words[int(np.argmin(ids))]!r} is none of {known}, all in lower case")
         return ids
 
     def neighbours(self, word: str, k: int = 10, side: Literal["query", "document"] = "query") -> pd.DataFrame:
         """The words of documents that a word of a query speaks for most under W; or those that speak for it.
 
         Args:
-            word: A known word.
-            k: Number of words.
+            word: A known word, in lower case.
+            k: Number of words; fewer if no more have a weight above 0.
             side: ``"query"`` takes the word's row of W, ``"document"`` its column.
 
         Returns:
@@ -243,14 +248,14 @@ class SSI(SSIRanker):
             weights = self.word_weights([word]).iloc[0]
         else:
             weights = self.word_weights(None, [word]).iloc[:, 0]
-        weights = weights.nlargest(checked_number("k", k, int, least=1))
+        weights = weights[weights > 0].nlargest(checked_number("k", k, int, least=1))
         return pd.DataFrame({"word": weights.index, "weight": weights.to_numpy()})
 
     def dice_neighbours(self, text: str, k: int = 5) -> pd.DataFrame:
         """The frequent words that stand for a word or 2-gram in correlated feature hashing (Tables 7 and 8).
 
         Args:
-            text: A hashed word, or 2-gram such as ``"star trek"``.
+            text: A hashed word, or 2-gram such as ``"star trek"``, in lower case.
             k: At most so many.
 
         Returns:
@@ -258,8 +263,9 @@ class SSI(SSIRanker):
 
         Raises:
             KeyError: If it is not hashed.
-            ValueError: If the kind is another one.
+            ValueError: If the kind is another one, or ``k`` below 1.
         """
+        k = checked_number("k", k, int, least=1)
         self._fitted()
         if self.features.hashing is None:
             raise ValueError(f"only kind='correlated-hash' replaces words by others, not {self.kind!r}")

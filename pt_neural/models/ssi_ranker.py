@@ -13,6 +13,7 @@ from pt_neural._artifacts import ArtifactError, read_json, write_json
 from pt_neural.models.bilinear_batches import BatchesInTurn, TuplesCollate
 from pt_neural.models.bilinear_network import BilinearNetwork
 from pt_neural.models.bilinear_shape import Shape
+from pt_neural.models.compiling import compile_steps
 from pt_neural.models.correlated_hashing import CorrelatedHashing
 from pt_neural.models.mixing import train_mixed
 from pt_neural.models.pruning import train_sparse
@@ -35,6 +36,8 @@ ONLY = {  # values of the settings of a training, of which the first can replace
     "optimiser": ("sgd",),
     "device": ("cpu", "auto"),
     "devices": (1,),
+    "strategy": ("auto",),
+    "precision": ("32-true", "32", 32),
     "weight_decay": (0.0,),
     "gradient_clip": (None,),
 }
@@ -77,12 +80,12 @@ class SSIRanker(BilinearRanker, Trained):
             The model.
 
         Raises:
+            TypeError: If ``monolingual`` is no pair of frames.
             ValueError: As in the base class; if the settings of the training are not the paper's; or if there are
-                monolingual tuples for a kind without V.
+                monolingual tuples for a kind without V, or none where they are to have queries of their own.
         """
-        if monolingual is not None and self.kind != "low-rank":
-            raise ValueError(f"monolingual tuples share V, which kind={self.kind!r} has none of: choose 'low-rank'")
-        self._monolingual, self._own_queries = monolingual, own_queries and monolingual is not None
+        _check_monolingual(self.kind, monolingual, own_queries)
+        self._monolingual, self._own_queries = monolingual, own_queries
         try:
             return super().fit(topics_or_res_tr, qrels_tr, topics_or_res_va, qrels_va)
         finally:
@@ -156,6 +159,7 @@ class SSIRanker(BilinearRanker, Trained):
 
     def _train(self, network: nn.Module, batches: GroupBatches, loss: Loss, training: Training, **options: Any) -> None:
         run = network, batches, loss, replace(training, device="cpu")  # where the compiled loops run, GPU or not
+        compile_steps(network, batches[0, 0], training)
         if self.kind == "sparse":
             train_sparse(super()._train, *run, nonzeros=self.nonzeros, rounds=self.rounds, **options)
         elif self.kind == "correlated-hash":
@@ -209,3 +213,15 @@ class SSIRanker(BilinearRanker, Trained):
             return Features.load(directory), BilinearNetwork(Shape(**shape))
         except TypeError as error:
             raise ArtifactError(f"{directory / 'shape.json'} is damaged: {error}") from None
+
+
+def _check_monolingual(kind: str, monolingual: Any, own_queries: bool) -> None:
+    if monolingual is None:
+        if own_queries:
+            raise ValueError("own_queries=True is about monolingual tuples: give monolingual=(candidates, qrels)")
+        return
+    if kind != "low-rank":
+        raise ValueError(f"monolingual tuples share V, which kind={kind!r} has none of: choose 'low-rank'")
+    pair = isinstance(monolingual, tuple | list) and len(monolingual) == 2
+    if not pair or not all(isinstance(frame, pd.DataFrame) for frame in monolingual):
+        raise TypeError("monolingual must be a pair of frames, (candidates, qrels), as fit takes them")

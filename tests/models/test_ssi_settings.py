@@ -93,6 +93,8 @@ def test_a_diagonal_cannot_be_left_out(kind):
         ({"optimiser": "adam"}, r"Training\(optimiser='sgd'\)"),
         ({"devices": 2}, r"Training\(devices=1\)"),
         ({"device": "tpu"}, r"Training\(device='cpu'\)"),
+        ({"strategy": "ddp"}, r"Training\(strategy='auto'\)"),
+        ({"precision": "bf16-mixed"}, r"Training\(precision='32-true'\)"),
         ({"weight_decay": 0.1}, r"Training\(weight_decay=0\.0\)"),
         ({"gradient_clip": 1.0}, r"Training\(gradient_clip=None\)"),
         ({"optimiser": "adam", "loss": "softmax"}, r"Training\(loss='margin', optimiser='sgd'\)"),
@@ -163,20 +165,42 @@ def test_unknown_words_are_named(fit):
         lambda: model.neighbours("zebra"),
         lambda: model.neighbours("zebra", side="document"),
     ):
-        with pytest.raises(KeyError, match=r"'zebra' is none of the \d+ words of SSI\('low-rank', dim=3\)"):
+        with pytest.raises(KeyError, match=r"'zebra' is none of the \d+ words that SSI\('low-rank', dim=3\) knows in"):
             use()
+    with pytest.raises(KeyError, match="knows in documents, all in lower case"):
+        model.neighbours("City", side="document")
+    with pytest.raises(TypeError, match=r"words must be a list, such as \['city'\], not 'city'"):
+        model.word_weights("city")
     with pytest.raises(ValueError, match="side must be one of 'query', 'document'"):
         model.neighbours("city", side="both")
     with pytest.raises(ValueError, match="only kind='correlated-hash' replaces words by others, not 'low-rank'"):
         model.dice_neighbours("city")
     with pytest.raises(KeyError, match=r"'zebra' is none of the \d+ words that are hashed"):
         fit("correlated-hash").dice_neighbours("zebra")
+    with pytest.raises(ValueError, match="k must be at least 1"):
+        fit("correlated-hash").dice_neighbours("city", k=0)
+
+
+def test_words_without_weight_are_no_neighbours(fit):
+    model = fit("diagonal")
+    for side in ("query", "document"):
+        found = model.neighbours("city", k=5, side=side)
+        assert found["word"].tolist() == ["city"]
+        assert found["weight"].item() == pytest.approx(model.word_weights(["city"], ["city"]).to_numpy().item())
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "low-rank"])
 def test_monolingual_tuples_need_a_v(fit, candidates, qrels, kind):
     with pytest.raises(ValueError, match=f"monolingual tuples share V, which kind='{kind}' has none of: choose"):
         fit(kind, monolingual=(candidates, qrels))
+
+
+def test_monolingual_tuples_are_a_pair_of_frames(fit, candidates, qrels):
+    for wrong in (candidates, (candidates,), (candidates, "qrels")):
+        with pytest.raises(TypeError, match=r"monolingual must be a pair of frames, \(candidates, qrels\)"):
+            fit(monolingual=wrong)
+    with pytest.raises(ValueError, match=r"own_queries=True is about monolingual tuples: give monolingual="):
+        fit(own_queries=True)
 
 
 def test_a_learning_rate_that_is_too_large_is_named(fit):
