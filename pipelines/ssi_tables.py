@@ -41,7 +41,7 @@ def table_2(rankers: Rankers) -> Makers:
     yield partial(rankers.qe, None)
     yield partial(rankers.mixture, None, frequent)
     yield partial(rankers.low_rank, None, kind="symmetric")
-    for place, number in enumerate(arguments.embedded_terms):
+    for place, number in enumerate(dict.fromkeys(map(rankers.words, arguments.embedded_terms))):
         yield partial(rankers.embedded, f"embedded-{place}", number)
     for identity, key, name, more in ((False, "hash", "", ""), (True, "hash-identity", " + αI", " + 1")):
         for place, size in enumerate(arguments.hash_sizes):
