@@ -1,30 +1,30 @@
 """Supervised semantic indexing: f(q, d) = q'Wd over tf-idf vectors, learned from preferences (Bai et al., 2010)."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from pt_neural._arguments import checked_choice, checked_number
 from pt_neural._measures import RankLoss
-from pt_neural.models.ssi_features import Features, word_weights
+from pt_neural.models.ssi_features import Features
 from pt_neural.models.ssi_kinds import KINDS, LEARNING_RATES, WITH_VECTORS, Kind, check_kind
-from pt_neural.models.ssi_ranker import SSIRanker
+from pt_neural.models.ssi_words import SSIWords
 from pt_neural.rankers import BilinearRanker, TermVectors
 from pt_neural.rankers.encoders import DocEncoder, QueryEncoder
 from pt_neural.rankers.trained import Trained
 from pt_neural.rankers.weighed import Weighed
-from pt_neural.text import ForwardIndex, TfIdf
+from pt_neural.text import ForwardIndex
 from pt_neural.training import Training
 
 
-class SSI(SSIRanker):
+class SSI(SSIWords):
     """Scores by q'Wd, where W says how much each word of a query speaks for each word of a document.
 
     q and d are tf-idf vectors of length 1, and W is learned so that the relevant document of each tuple (q, d+, d-)
     scores higher than the other by a margin (equation 8). Words that never meet in training keep what W starts with:
-    the identity, which is the cosine of :class:`~pt_neural.TFIDF`. The kinds of W (section 2.2) are
+    the identity, which is the cosine of ``TFIDF(sublinear_tf=True)``, and random U and V where there are any. The kinds
+    of W (section 2.2) are
 
     - ``"low-rank"``: U'V + I (equation 4), the default: N by D matrices of latent concepts beside exact matches;
     - ``"symmetric"``: U'U + I; ``"low-rank-diagonal"``: U'V + D, with a learned weight for each exact match;
@@ -33,8 +33,9 @@ class SSI(SSIRanker):
       kept (algorithm 2);
     - ``"hash"``: weights that pairs of words share at random (hash kernels, equation 5), plus αI;
     - ``"correlated-hash"``: low rank for the frequent words, and a second low-rank model, trained by itself, in which
-      words, or 2-grams, are replaced by the frequent words that they occur with (algorithm 1), added with a
-      learned factor.
+      words, or 2-grams, are replaced by the frequent words that they occur with, added with a learned factor. As in
+      algorithm 1 frequent words are replaced too, and each bin of a word goes with all of another one; in section 4.1
+      it is "all other words", and in equation 6 each bin goes with its like. Vectors longer than 1 are cut to 1.
 
     Queries may be keywords or whole documents. With ``shared_vocabulary=False`` queries and documents have vocabularies
     of their own, as for two languages (section 2.4.2) or any two types of text (section 2.4.3); nothing then compares
@@ -44,7 +45,7 @@ class SSI(SSIRanker):
     repeatable, and runs on one core. The first training in an environment takes some ten seconds to compile them.
 
     A query without any known word scores 0 with every document that has one, and retrieves none; a document without any
-    known word scores -100, and is never retrieved.
+    known word scores -100, and is never retrieved. For U'V alone, words without columns are unknown too.
 
     Args:
         kind: What W is made of.
@@ -65,14 +66,15 @@ class SSI(SSIRanker):
         nonzeros: Weights that ``"sparse"`` keeps in each row of W (p in algorithm 2).
         rounds: How often ``"sparse"`` drops weights and trains again, the same share of each row each time.
         hash_size: Weights of ``"hash"`` (H in equation 5).
-        ngrams: What ``"correlated-hash"`` replaces by frequent words: 1 for words, 2 for 2-grams.
+        ngrams: What ``"correlated-hash"`` replaces by frequent words: 1 for words, 2 for 2-grams that are in two documents
+            at least.
         bins: By how many of them (k in equation 6).
         hashed_dim: N of its second model; None for ``dim``.
         training: How to train; None for stochastic gradient descent on the margin ranking loss with a fixed learning
             rate (0.05 with U and V, 1 for weights of pairs, 10 for D alone), 8 random negatives for each relevant
             document, and early stopping on the ranking loss of the dev queries. That levels off long before average
-            precision does: give ``dev_measure=AP`` and more epochs where the first ranks count. Other losses and
-            optimisers are refused.
+            precision does: give ``dev_measure=AP`` and more epochs where the first ranks count. Other losses,
+            optimisers and devices than the processor are refused.
         fields: Text columns, joined by a space; those that a frame lacks are passed over, one must be there. None for
             those of ``documents``, or ``title`` and ``text``.
         documents: A forward index, to train on and to re-rank by ``docno``.
@@ -98,7 +100,6 @@ class SSI(SSIRanker):
     schematic = {"label": "SSI", "help_url": None}
     artifact_format = "ssi"
     least_score = -100.0
-    free_settings: ClassVar[tuple[str, ...]] = ("fields", "training")
 
     def __init__(
         self,
@@ -194,82 +195,6 @@ class SSI(SSIRanker):
     def doc_encoder(self) -> DocEncoder:
         """Transformer that adds ``doc_vec``, the latent part of the document, to frames with text."""
         return DocEncoder(self)
-
-    def word_weights(
-        self, query_words: Sequence[str] | None = None, document_words: Sequence[str] | None = None
-    ) -> pd.DataFrame:
-        """A part of W: how much words of a query speak for words of a document.
-
-        Args:
-            query_words: Known words, in lower case; None for all.
-            document_words: Likewise.
-
-        Returns:
-            Frame of float32 with the words of the query as index and those of the document as columns.
-
-        Raises:
-            TypeError: If words are no sequence.
-            KeyError: If a word is unknown.
-        """
-        network, features = self._fitted(), self.features
-        rows = self._words("queries", features.queries, query_words)
-        columns = self._words("documents", features.documents, document_words)
-        weights = word_weights(network, features, rows, columns)
-        terms = features.queries.vocabulary.terms, features.documents.vocabulary.terms
-        return pd.DataFrame(weights, index=[terms[0][i] for i in rows], columns=[terms[1][i] for i in columns])
-
-    def _words(self, side: str, weighing: TfIdf, words: Sequence[str] | None) -> np.ndarray:
-        """Numbers of words, or an error that names the first unknown one."""
-        if words is None:
-            return np.arange(len(weighing.vocabulary))
-        if isinstance(words, str):
-            raise TypeError(f"words must be a list, such as [{words!r}], not {words!r}")
-        ids = weighing.vocabulary.ids(words)
-        if (ids < 0).any():
-            known = f"the {len(weighing.vocabulary):,} words that {self!r} knows in {side}"
-            raise KeyError(f"{words[int(np.argmin(ids))]!r} is none of {known}, all in lower case")
-        return ids
-
-    def neighbours(self, word: str, k: int = 10, side: Literal["query", "document"] = "query") -> pd.DataFrame:
-        """The words of documents that a word of a query speaks for most under W; or those that speak for it.
-
-        Args:
-            word: A known word, in lower case.
-            k: Number of words; fewer if no more have a weight above 0.
-            side: ``"query"`` takes the word's row of W, ``"document"`` its column.
-
-        Returns:
-            Frame with ``word`` and ``weight``, the largest first.
-
-        Raises:
-            KeyError: If the word is unknown.
-        """
-        if checked_choice("side", side, ("query", "document")) == "query":
-            weights = self.word_weights([word]).iloc[0]
-        else:
-            weights = self.word_weights(None, [word]).iloc[:, 0]
-        weights = weights[weights > 0].nlargest(checked_number("k", k, int, least=1))
-        return pd.DataFrame({"word": weights.index, "weight": weights.to_numpy()})
-
-    def dice_neighbours(self, text: str, k: int = 5) -> pd.DataFrame:
-        """The frequent words that stand for a word or 2-gram in correlated feature hashing (Tables 7 and 8).
-
-        Args:
-            text: A hashed word, or 2-gram such as ``"star trek"``, in lower case.
-            k: At most so many.
-
-        Returns:
-            Frame with ``word`` and ``dice``, the largest first.
-
-        Raises:
-            KeyError: If it is not hashed.
-            ValueError: If the kind is another one, or ``k`` below 1.
-        """
-        k = checked_number("k", k, int, least=1)
-        self._fitted()
-        if self.features.hashing is None:
-            raise ValueError(f"only kind='correlated-hash' replaces words by others, not {self.kind!r}")
-        return self.features.hashing.nearest(text, self.features.documents.vocabulary, k)
 
     def __repr__(self) -> str:
         return f"SSI({self.kind!r}{f', dim={self.dim}' if self.kind in WITH_VECTORS else ''})"

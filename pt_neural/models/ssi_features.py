@@ -9,11 +9,10 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from pt_neural._artifacts import ArtifactError, read_json, write_json
-from pt_neural.models.bilinear_network import BilinearNetwork, no_rows, rows_of
+from pt_neural.models.bilinear_network import no_rows, rows_of
 from pt_neural.models.bilinear_steps import Texts
 from pt_neural.models.correlated_hashing import CorrelatedHashing
 from pt_neural.rankers.last_vocabulary import LastVocabulary
-from pt_neural.rankers.weighed import query_blocks
 from pt_neural.text import PackedSequences, TfIdf, Vocabulary, tokenise_packed
 
 Vectors = tuple[csr_array, csr_array | None]  # over terms, and over hashed features
@@ -118,19 +117,3 @@ def training_texts(queries: Vectors, documents: Vectors) -> Texts:
     if hashed[0] is None:
         return Texts(*map(rows_of, terms), *(no_rows(matrix.shape[0]) for matrix in terms))
     return Texts(*map(rows_of, (*terms, *hashed)))
-
-
-def word_weights(
-    network: BilinearNetwork, features: Features, query_words: np.ndarray, document_words: np.ndarray
-) -> np.ndarray:
-    """W of some words, as texts of one word each show it: float32 of shape (words of queries, words of documents)."""
-    documents = network.weigh_documents(*features.of_words("document", document_words))
-    weights = np.zeros((len(query_words), len(document_words)), dtype=np.float32)
-    for some in query_blocks(len(query_words)):
-        queries = network.weigh_queries(*features.of_words("query", query_words[some]))
-        if queries.latent is not None:
-            weights[some] += queries.latent @ documents.latent.T
-        if queries.terms is not None:
-            products = queries.terms @ documents.terms.T
-            weights[some] += products if isinstance(products, np.ndarray) else products.toarray()
-    return weights

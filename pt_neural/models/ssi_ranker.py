@@ -73,7 +73,8 @@ class SSIRanker(BilinearRanker, Trained):
             topics_or_res_va: Candidates of the dev queries, to stop early by.
             qrels_va: Their judgements.
             monolingual: Candidates and judgements of queries in the language of the documents. Their tuples are taken
-                in turn with the others, with W = V'V (equation 10), so that V serves both.
+                in turn with the others, with W = V'V (equation 10), so that V serves both. Words that only their
+                documents have are known where the model has ``documents``, a forward index of all of them.
             own_queries: Let them have a U of their own instead, W = U_E'V; only V is shared.
 
         Returns:
