@@ -66,8 +66,8 @@ class SSI(SSIWords):
         nonzeros: Weights that ``"sparse"`` keeps in each row of W (p in algorithm 2).
         rounds: How often ``"sparse"`` drops weights and trains again, the same share of each row each time.
         hash_size: Weights of ``"hash"`` (H in equation 5).
-        ngrams: What ``"correlated-hash"`` replaces by frequent words: 1 for words, 2 for 2-grams that are in two documents
-            at least.
+        ngrams: What ``"correlated-hash"`` replaces by frequent words: 1 for words, 2 for 2-grams that stand in at least
+            two documents.
         bins: By how many of them (k in equation 6).
         hashed_dim: N of its second model; None for ``dim``.
         training: How to train; None for stochastic gradient descent on the margin ranking loss with a fixed learning
