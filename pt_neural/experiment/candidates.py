@@ -40,6 +40,7 @@ def with_random_documents(
         The columns of the topics with ``docno``, one row a candidate, queries in their order.
 
     Raises:
+        TypeError: If a frame is none, or ``docnos`` is something else than docnos.
         ValueError: If columns are missing, if a query occurs twice, or if the collection is empty.
 
     Example::
@@ -47,14 +48,15 @@ def with_random_documents(
         candidates = with_random_documents(test, docs.get_qrels("test"), docnos, 1000)
         pt.Experiment([pt.Transformer.from_df(candidates) >> ssi], test, docs.get_qrels("test"), [RankLoss, AP])
     """
-    num_random = checked_number("num_random", num_random, int, least=0)
+    num_random, seed = (
+        checked_number("num_random", num_random, int, least=0),
+        checked_number("seed", seed, int, least=0),
+    )
     _require("topics", topics, ("qid", "query"))
     _require("qrels", qrels, ("qid", "docno", "label"))
     if topics["qid"].duplicated().any():
         raise ValueError(f"query {topics['qid'][topics['qid'].duplicated()].iloc[0]!r} occurs twice in topics")
-    collection = pd.Index(docnos).unique()
-    if collection.empty:
-        raise ValueError("docnos is empty; it must name the documents of the collection")
+    collection = _collection(docnos)
     relevant = _places(qrels[qrels["label"] > 0], collection)
     excluded = {}
     if exclude is not None:
@@ -85,6 +87,7 @@ def keyword_queries(topics: pd.DataFrame, k: int, *, seed: int = 13) -> pd.DataF
         The topics with the words, lower-case, as ``query``, in the order in which the text has them first.
 
     Raises:
+        TypeError: If ``topics`` is no frame.
         ValueError: If columns are missing, or if ``k`` is below 1.
 
     Example::
@@ -92,7 +95,7 @@ def keyword_queries(topics: pd.DataFrame, k: int, *, seed: int = 13) -> pd.DataF
         >>> keyword_queries(pd.DataFrame({"qid": ["q1"], "query": ["A river, a city"]}), 3)["query"].tolist()
         ['a river city']
     """
-    k = checked_number("k", k, int, least=1)
+    k, seed = checked_number("k", k, int, least=1), checked_number("seed", seed, int, least=0)
     _require("topics", topics, ("qid", "query"))
     rng = np.random.default_rng(seed)
     words = [list(dict.fromkeys(tokenise(text))) for text in topics["query"]]
@@ -101,7 +104,21 @@ def keyword_queries(topics: pd.DataFrame, k: int, *, seed: int = 13) -> pd.DataF
     return topics.assign(query=queries)
 
 
+def _collection(docnos: Iterable[str]) -> pd.Index:
+    """The documents of the collection, each once."""
+    docnos = docnos if isinstance(docnos, str) else list(docnos)
+    if isinstance(docnos, str) or any(isinstance(docno, dict) for docno in docnos[:1]):
+        raise TypeError(
+            "docnos must be the docnos of the collection, such as those of a forward index: documents.docnos"
+        )
+    if not docnos:
+        raise ValueError("docnos is empty; it must name the documents of the collection")
+    return pd.Index(docnos).unique()
+
+
 def _require(name: str, frame: pd.DataFrame, columns: tuple[str, ...]) -> None:
+    if not isinstance(frame, pd.DataFrame):
+        raise TypeError(f"{name} must be a frame with {', '.join(columns)}, not {frame!r:.80}")
     lacking = [column for column in columns if column not in frame]
     if lacking:
         raise ValueError(f"the frame {name} lacks {', '.join(lacking)}")

@@ -85,6 +85,13 @@ def test_clear_errors_of_candidates(topics, qrels):
         with_random_documents(topics, qrels, DOCNOS, exclude=topics)
     with pytest.raises(ValueError, match="num_random"):
         with_random_documents(topics, qrels, DOCNOS, -1)
+    with pytest.raises(ValueError, match="seed must be at least 0"):
+        with_random_documents(topics, qrels, DOCNOS, seed=-1)
+    for wrong in ("d1", iter([{"docno": "d1", "text": "a river"}])):
+        with pytest.raises(TypeError, match=r"docnos must be the docnos .* documents\.docnos"):
+            with_random_documents(topics, qrels, wrong)
+    with pytest.raises(TypeError, match="qrels must be a frame with qid, docno, label, not None"):
+        with_random_documents(topics, None, DOCNOS)
     assert with_random_documents(topics[:0], qrels, DOCNOS).empty
 
 
@@ -115,5 +122,7 @@ def test_keyword_queries_are_repeatable_by_seed():
 def test_clear_errors_of_keyword_queries(topics):
     with pytest.raises(ValueError, match="k must be at least 1"):
         keyword_queries(topics, 0)
+    with pytest.raises(ValueError, match="seed must be at least 0"):
+        keyword_queries(topics, 3, seed=-1)
     with pytest.raises(ValueError, match="topics lacks query"):
         keyword_queries(topics.drop(columns="query"), 3)
