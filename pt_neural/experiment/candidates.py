@@ -48,10 +48,8 @@ def with_random_documents(
         candidates = with_random_documents(test, docs.get_qrels("test"), docnos, 1000)
         pt.Experiment([pt.Transformer.from_df(candidates) >> ssi], test, docs.get_qrels("test"), [RankLoss, AP])
     """
-    num_random, seed = (
-        checked_number("num_random", num_random, int, least=0),
-        checked_number("seed", seed, int, least=0),
-    )
+    num_random = checked_number("num_random", num_random, int, least=0)
+    seed = checked_number("seed", seed, int, least=0)
     _require("topics", topics, ("qid", "query"))
     _require("qrels", qrels, ("qid", "docno", "label"))
     if topics["qid"].duplicated().any():
@@ -106,14 +104,12 @@ def keyword_queries(topics: pd.DataFrame, k: int, *, seed: int = 13) -> pd.DataF
 
 def _collection(docnos: Iterable[str]) -> pd.Index:
     """The documents of the collection, each once."""
-    docnos = docnos if isinstance(docnos, str) else list(docnos)
-    if isinstance(docnos, str) or any(isinstance(docno, dict) for docno in docnos[:1]):
-        raise TypeError(
-            "docnos must be the docnos of the collection, such as those of a forward index: documents.docnos"
-        )
-    if not docnos:
+    listed = list(docnos)
+    if isinstance(docnos, str) or (listed and isinstance(listed[0], dict)):
+        raise TypeError("docnos must be the docnos of the collection, such as documents.docnos of a forward index")
+    if not listed:
         raise ValueError("docnos is empty; it must name the documents of the collection")
-    return pd.Index(docnos).unique()
+    return pd.Index(listed).unique()
 
 
 def _require(name: str, frame: pd.DataFrame, columns: tuple[str, ...]) -> None:
