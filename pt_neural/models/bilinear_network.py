@@ -218,7 +218,7 @@ class BilinearNetwork(nn.Module):
 def rows_of(matrix: csr_array) -> Rows:
     """A sparse matrix as the compiled loops take it."""
     matrix.sort_indices()
-    starts, terms = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
+    starts, terms = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False)
     return Rows(starts, terms, matrix.data.astype(np.float32, copy=False))
 
 

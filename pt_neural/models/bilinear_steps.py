@@ -1,7 +1,7 @@
 """Stochastic gradient steps on the margin ranking loss of f(q, d) = q'Wd, one tuple at a time (SSI paper, section 2.3).
 
 The loops are compiled, and read as the paper's equations: a step costs as much as the texts of its tuple have terms,
-whatever the size of W. Importing this takes about a second.
+whatever the size of W.
 """
 
 from collections.abc import Callable

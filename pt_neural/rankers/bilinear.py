@@ -140,6 +140,18 @@ class BilinearRanker(KeptVectors):
 
         Returns:
             The vectors, for :meth:`retriever` or ``vectors=``.
+
+        Raises:
+            RuntimeError: If the model is not fitted.
+            FileExistsError: If something is there and ``overwrite`` is false, or if it is something else.
+            ValueError: If there are no documents, or one alone for a model with latent vectors; if one lacks its docno
+                or text; if a docno occurs twice; or if the forward index holds other fields than the model reads.
+
+        Example::
+
+            vectors = model.index("kept.vectors", docs.get_corpus_iter())
+            model.vectors = vectors  # to re-rank by docno
+            model.retriever(vectors).search("pairwise distance")
         """
         self._require_fitted()
         if isinstance(corpus, ForwardIndex):
@@ -164,6 +176,14 @@ class BilinearRanker(KeptVectors):
 
         Returns:
             Transformer from ``qid, query`` to ``qid, query, docno, score, rank``.
+
+        Raises:
+            TypeError: If ``num_results`` is no integer.
+            ValueError: If it is below 1, or if another model made the vectors.
+
+        Example::
+
+            model.retriever(vectors, num_results=100).search("pairwise distance")
         """
         return BilinearRetriever(self, vectors, num_results=num_results, verbose=verbose)
 
