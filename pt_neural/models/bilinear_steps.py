@@ -207,8 +207,10 @@ def learn_group(
             continue
         total += rates.margin - score
         known = False
-        step_vectors(parts, texts, query, positive, negative, vectors, rates.vectors)
-        step_hashed_vectors(parts, texts, query, positive, negative, hashed, rates.vectors * parts.mixing[0])
+        tables = parts.query_vectors, parts.document_vectors, texts.queries, texts.documents
+        step_vectors(*tables, query, positive, negative, vectors, rates.vectors)
+        tables = parts.hashed_query_vectors, parts.hashed_document_vectors, texts.hashed_queries, texts.hashed_documents
+        step_vectors(*tables, query, positive, negative, hashed, rates.vectors * parts.mixing[0])
         parts.mixing[0] += rates.mixing * of_hashed
         rate = rates.diagonal * parts.identity[0]
         step_diagonal(parts.diagonal, texts.documents, positive, dense_query, rate)
@@ -258,24 +260,21 @@ def difference(vectors: np.ndarray) -> float:
 
 @_compiled
 def step_vectors(
-    parts: Parts, texts: Texts, query: int, positive: int, negative: int, vectors: np.ndarray, rate: float
+    query_table: np.ndarray,
+    document_table: np.ndarray,
+    queries: Rows,
+    documents: Rows,
+    query: int,
+    positive: int,
+    negative: int,
+    vectors: np.ndarray,
+    rate: float,
 ) -> None:
-    """U += rate V(d+ - d-)q' and V += rate Uq(d+ - d-)', both from the old weights (section 2.3.2)."""
+    """U += rate V(d+ - d-)q' and V += rate Uq(d+ - d-)', both from the old weights (sections 2.3.2 and 2.3.4)."""
     vectors[1] -= vectors[2]
-    add(parts.query_vectors, texts.queries, query, vectors[1], rate)
-    add(parts.document_vectors, texts.documents, positive, vectors[0], rate)
-    add(parts.document_vectors, texts.documents, negative, vectors[0], -rate)
-
-
-@_compiled
-def step_hashed_vectors(
-    parts: Parts, texts: Texts, query: int, positive: int, negative: int, vectors: np.ndarray, rate: float
-) -> None:
-    """The same over hashed features (section 2.3.4)."""
-    vectors[1] -= vectors[2]
-    add(parts.hashed_query_vectors, texts.hashed_queries, query, vectors[1], rate)
-    add(parts.hashed_document_vectors, texts.hashed_documents, positive, vectors[0], rate)
-    add(parts.hashed_document_vectors, texts.hashed_documents, negative, vectors[0], -rate)
+    add(query_table, queries, query, vectors[1], rate)
+    add(document_table, documents, positive, vectors[0], rate)
+    add(document_table, documents, negative, vectors[0], -rate)
 
 
 @_compiled
