@@ -72,13 +72,14 @@ class SSI(SSIWords):
         hashed_dim: N of its second model; None for ``dim``.
         training: How to train; None for stochastic gradient descent on the margin ranking loss with a fixed learning
             rate (0.05 with U and V, 1 for weights of pairs, 10 for D alone), 8 random negatives for each relevant
-            document, and early stopping on the ranking loss of the dev queries. That levels off long before average
-            precision does: give ``dev_measure=AP`` and more epochs where the first ranks count. Other losses,
+            document, and early stopping on the ranking loss of the dev queries. Average precision may still grow when
+            that no longer falls: give ``dev_measure=AP`` and more epochs where the first ranks count. Other losses,
             optimisers and devices than the processor are refused.
         fields: Text columns, joined by a space; those that a frame lacks are passed over, one must be there. None for
             those of ``documents``, or ``title`` and ``text``.
         documents: A forward index, to train on and to re-rank by ``docno``.
-        vectors: What :meth:`~pt_neural.rankers.BilinearRanker.index` made, to re-rank by ``docno`` from kept vectors.
+        vectors: What :meth:`~pt_neural.rankers.BilinearRanker.index` made, or the path of it, to re-rank by ``docno``
+            from kept vectors.
         batch_size: Documents weighed at a time.
         verbose: Show a progress bar while weighing documents.
 
