@@ -139,7 +139,8 @@ class LanguageRankers(Rankers):
         """A ranker across languages and one of English mates, the same seeds of both together."""
         b = self._translated(b)
         mixed = {
-            seed: self.mixed(ranker, b.rankers.get(seed, next(iter(b.rankers.values()))))
+            # Scores of a W without I have another scale than cosines.
+            seed: self.mixed(ranker, b.rankers.get(seed, next(iter(b.rankers.values()))), "zscore")
             for seed, ranker in a.rankers.items()
         }
         alphas = ", ".join(f"{alpha:g}" for _, alpha, _ in mixed.values())

@@ -140,13 +140,14 @@ class Rankers(TrainedModels):
         name = f"{alpha:g} LSA{words} + {1 - alpha:g} TFIDF, {lsa.dim} dimensions"
         return self._row("mixture", name, limit, f"{lsa.dim} × {self.words(of_lsa):,} + 1", self._once(ranker))
 
-    def mixed(self, a: Ranker, b: Ranker) -> tuple[Ranker, float, float]:
+    def mixed(self, a: Ranker, b: Ranker, normalise: str | None = None) -> tuple[Ranker, float, float]:
         """A mixture with the alpha that has the smallest rank loss on dev queries; alpha; and that loss."""
-        mixture, dev = pn.Mixture(a.reranker, b.reranker), self.task.collection.dev
+        mixture, dev = pn.Mixture(a.reranker, b.reranker, normalise=normalise), self.task.collection.dev
         curve = pn.tune_alpha(mixture, self.dev_candidates, dev.qrels, RankLoss, points=ALPHAS)
 
         def retriever(number: int) -> pt.Transformer:
-            return pn.Mixture(a.retriever(number), b.retriever(number), curve.alpha, missing="zero")
+            options = {"missing": "zero", "normalise": normalise}
+            return pn.Mixture(a.retriever(number), b.retriever(number), curve.alpha, **options)
 
         return Ranker(mixture, retriever), curve.alpha, curve.per_query.loc[curve.alpha].mean()
 
