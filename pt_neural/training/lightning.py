@@ -106,7 +106,8 @@ class GroupTraining(LightningModule):
         self.history.append(record)
 
     def _advice(self) -> str:
-        return f"lower learning_rate (now {self.training_settings.learning_rate:g}), or set gradient_clip=1.0"
+        lower = f"lower learning_rate (now {self.training_settings.learning_rate:g})"
+        return f"{lower}, or set gradient_clip=1.0" if self.automatic_optimization else lower
 
     def last_is_best(self) -> bool:
         """Whether the epoch that just ended has the best dev measure, the first of equals; without one, always."""
