@@ -27,7 +27,7 @@ def options(description: str) -> argparse.Namespace:
     """The pipeline's arguments."""
     arguments = parser(description, "neural:pydocs/links")
     add_training(arguments)
-    arguments.set_defaults(epochs=30, queries=1000, batch_size=None)
+    arguments.set_defaults(epochs=60, queries=1000, batch_size=None)
     add = arguments.add_argument
     monolingual = [number for number in ABOUT if number not in OF_LANGUAGES]
     add("--tables", type=int, nargs="*", choices=ABOUT, default=monolingual, help=listed(ABOUT))
@@ -37,9 +37,9 @@ def options(description: str) -> argparse.Namespace:
     add("--settings", nargs="+", choices=SETTINGS, default=list(SETTINGS), help="linked and random documents, or all")
     add("--random-documents", type=int, default=10_000, help="random documents beside the linked ones")
     add("--dev-documents", type=int, default=500, help="random documents beside the links of a dev query")
-    add("--dev-queries", type=int, default=200, help="dev queries that a training is judged by after each epoch")
+    add("--dev-queries", type=int, default=500, help="dev queries that a training is judged by after each epoch")
     add("--dev-measure", default="AP", help="measure that tells the best epoch; rank loss (RankLoss) levels off first")
-    add("--patience", type=int, default=5, help="epochs without a better dev measure that end a training")
+    add("--patience", type=int, default=10, help="epochs without a better dev measure that end a training")
     add("--pair-epochs", type=int, default=15, help="epochs where W weighs pairs of words, or their hashes")
     add("--dim", type=int, default=100, help="N, rows of U and V (paper: 200)")
     add("--dims", type=int, nargs="*", default=[50, 100, 200], help="N in Table 4 (paper: 100 200 500)")

@@ -55,8 +55,8 @@ class Training:
             grade above 0 is a positive, and ``"judged"`` negatives are those of any lower grade.
         patience: Stop after so many epochs without a better dev measure; None never stops early. The weights of the
             best epoch are kept in any case.
-        dev_measure: Measure of ir_measures on the dev queries, or its name. The best epoch has its largest value, or
-            the smallest of :data:`~pt_neural.experiment.RankLoss`.
+        dev_measure: Measure of ir_measures on the dev queries, or its name; None for the model's own, or nDCG@10. The
+            best epoch has its largest value, or the smallest of :data:`~pt_neural.experiment.RankLoss`.
         dev_queries: Evaluate on at most so many dev queries, drawn at random; None for all.
         max_groups: Train on at most so many groups an epoch, drawn anew each time; None for all.
         max_time: Stop after such a time, as ``"DD:HH:MM:SS"``.

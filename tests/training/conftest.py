@@ -88,7 +88,7 @@ def table_training(**settings) -> pn.Training:
     """Four batches an epoch, on the processor, without a word."""
     defaults = {"epochs": 5, "batch_size": 4, "learning_rate": 0.1, "verbose": False, "device": "cpu"}
     defaults |= {"loss": "softmax", "gamma": 1.0, "negatives": "random", "optimiser": "adam"}
-    return pn.Training(**{**defaults, **settings})
+    return pn.Training(**{**defaults, **settings}).completed({})
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@ import json
 from dataclasses import FrozenInstanceError
 from pathlib import Path
 
+import ir_measures
 import numpy as np
 import pytest
 from ir_measures import AP, RR, nDCG
@@ -125,9 +126,10 @@ def test_a_model_completes_what_is_none():
     assert completed.batch_size == 8
     assert (given.gamma, given.negatives, given.batch_size, given.learning_rate) == (None, None, None, None)
     assert pn.Training(batch_size=5, learning_rate=0.5).completed({"batch_size": 8, "learning_rate": 1.0}) == (
-        pn.Training(batch_size=5, learning_rate=0.5, margin=1.0, optimiser="adam")
+        pn.Training(batch_size=5, learning_rate=0.5, margin=1.0, optimiser="adam", dev_measure="nDCG@10")
     )
     assert given.completed({"margin": 0.1}).margin == 0.1
+    assert given.completed({"dev_measure": "AP"}).dev_measure == ir_measures.AP
     assert given.completed({"optimiser": "sgd"}).optimiser == "sgd"
     assert pn.Training(optimiser="adagrad").completed({"optimiser": "sgd"}).optimiser == "adagrad"
 
