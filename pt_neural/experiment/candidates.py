@@ -7,6 +7,7 @@ import pandas as pd
 
 from pt_neural._arguments import checked_number
 from pt_neural.text import tokenise
+from pt_neural.training.examples import require_columns
 
 _NONE = np.empty(0, dtype=np.int64)
 
@@ -50,15 +51,15 @@ def with_random_documents(
     """
     num_random = checked_number("num_random", num_random, int, least=0)
     seed = checked_number("seed", seed, int, least=0)
-    _require("topics", topics, ("qid", "query"))
-    _require("qrels", qrels, ("qid", "docno", "label"))
+    require_columns(topics, ("qid", "query"), "topics")
+    require_columns(qrels, ("qid", "docno", "label"), "qrels")
     if topics["qid"].duplicated().any():
         raise ValueError(f"query {topics['qid'][topics['qid'].duplicated()].iloc[0]!r} occurs twice in topics")
     collection = _collection(docnos)
     relevant = _places(qrels[qrels["label"] > 0], collection)
     excluded = {}
     if exclude is not None:
-        _require("exclude", exclude, ("qid", "docno"))
+        require_columns(exclude, ("qid", "docno"), "exclude")
         excluded = _places(exclude, collection)
     rng, marked = np.random.default_rng(seed), np.zeros(len(collection), dtype=bool)
     chosen = [
@@ -94,7 +95,7 @@ def keyword_queries(topics: pd.DataFrame, k: int, *, seed: int = 13) -> pd.DataF
         ['a river city']
     """
     k, seed = checked_number("k", k, int, least=1), checked_number("seed", seed, int, least=0)
-    _require("topics", topics, ("qid", "query"))
+    require_columns(topics, ("qid", "query"), "topics")
     rng = np.random.default_rng(seed)
     words = [list(dict.fromkeys(tokenise(text))) for text in topics["query"]]
     kept = [sorted(rng.choice(len(each), min(k, len(each)), replace=False)) if each else [] for each in words]
@@ -110,14 +111,6 @@ def _collection(docnos: Iterable[str]) -> pd.Index:
     if not listed:
         raise ValueError("docnos is empty; it must name the documents of the collection")
     return pd.Index(listed).unique()
-
-
-def _require(name: str, frame: pd.DataFrame, columns: tuple[str, ...]) -> None:
-    if not isinstance(frame, pd.DataFrame):
-        raise TypeError(f"{name} must be a frame with {', '.join(columns)}, not {frame!r:.80}")
-    lacking = [column for column in columns if column not in frame]
-    if lacking:
-        raise ValueError(f"the frame {name} lacks {', '.join(lacking)}")
 
 
 def _places(pairs: pd.DataFrame, collection: pd.Index) -> dict[str, np.ndarray]:

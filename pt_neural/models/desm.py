@@ -10,7 +10,7 @@ from pt_neural._arguments import checked_choice
 from pt_neural.embeddings import EmbeddingSpaces, Space
 from pt_neural.rankers import TwoTower
 from pt_neural.rankers.fingerprint import fingerprint
-from pt_neural.rankers.last_vocabulary import LastVocabulary
+from pt_neural.rankers.last_vocabulary import OwnIds
 from pt_neural.text import ForwardIndex, PackedSequences, Vocabulary, tokenise_packed
 from pt_neural.text.counts import bag_of_words
 
@@ -79,7 +79,7 @@ class DESM(TwoTower):
         self.query = checked_choice("query", query, ("in", "out"))
         self.document = checked_choice("document", document, ("in", "out"))
         self.count_unknown = checked_choice("count_unknown", count_unknown, (True, False))
-        self._mapping = LastVocabulary()  # from the ids of a forward index to ours
+        self._own_ids = OwnIds()
         self._fingerprint: tuple[EmbeddingSpaces, Space, str] | None = None
         super().__init__(fields=fields, documents=documents, vectors=vectors, batch_size=batch_size, verbose=verbose)
 
@@ -97,11 +97,7 @@ class DESM(TwoTower):
 
     def encode_sequences(self, sequences: PackedSequences, vocabulary: Vocabulary) -> np.ndarray:
         """Unit centroids of documents given as term ids over another vocabulary."""
-        ids = self._mapping(
-            lambda: np.append(vocabulary.mapping_to(self.spaces.vocabulary), np.int32(-1)),  # -1 stays -1
-            vocabulary,
-        )
-        return self._centroids(PackedSequences(ids[sequences.terms], sequences.offsets))
+        return self._centroids(self._own_ids(sequences, vocabulary, self.spaces.vocabulary))
 
     def _centroids(self, sequences: PackedSequences) -> np.ndarray:
         centroids = bag_of_words(sequences, len(self.spaces)) @ self.spaces.unit_vectors(self.document)

@@ -13,6 +13,7 @@ from pt_neural._artifacts import read_tensors, write_tensors
 from pt_neural.models.truncated_svd import decompose
 from pt_neural.rankers import TwoTower
 from pt_neural.rankers.fingerprint import fingerprint
+from pt_neural.rankers.last_vocabulary import OwnIds
 from pt_neural.text import ForwardIndex, PackedSequences, Vocabulary
 from pt_neural.text.counts import count_corpus
 from pt_neural.text.tf_idf import TfIdf
@@ -95,9 +96,9 @@ class LSA(TwoTower):
         self.max_terms = checked_number("max_terms", max_terms, int, least=1, optional=True)
         self.seed = checked_number("seed", seed, int, least=0)
         self.vocabulary: Vocabulary | None = None
+        self._own_ids = OwnIds()
         self.term_vectors: np.ndarray | None = None
         self.singular_values: np.ndarray | None = None
-        self._mapping: tuple[Vocabulary, np.ndarray] | None = None  # the last forward index's ids to ours
         self._fingerprints: dict[tuple, str] = {}
         super().__init__(fields=fields, documents=documents, vectors=vectors, batch_size=batch_size, verbose=verbose)
 
@@ -137,7 +138,7 @@ class LSA(TwoTower):
                 raise ValueError(f"an array is {array.dtype} of shape {array.shape}, not float32 of shape {shape}")
         self._tf_idf = TfIdf(vocabulary, sublinear_tf=self.sublinear_tf)
         self.vocabulary, self.term_vectors, self.singular_values = vocabulary, term_vectors, singular_values
-        self._fitted_with, self._mapping = {name: getattr(self, name) for name in FITTED_WITH}, None
+        self._fitted_with = {name: getattr(self, name) for name in FITTED_WITH}
         self._fingerprints = {}
         return self
 
@@ -153,11 +154,7 @@ class LSA(TwoTower):
     def encode_sequences(self, sequences: PackedSequences, vocabulary: Vocabulary) -> np.ndarray:
         """Unit vectors of documents given as term ids over another vocabulary."""
         self._require_fitted()
-        mapping = self._mapping  # another thread may set another
-        if mapping is None or mapping[0] is not vocabulary:
-            ids = vocabulary.mapping_to(self.vocabulary)
-            mapping = self._mapping = (vocabulary, np.append(ids, np.int32(-1)))  # -1 stays -1
-        known = PackedSequences(mapping[1][sequences.terms], sequences.offsets)
+        known = self._own_ids(sequences, vocabulary, self.vocabulary)
         return self._project(self._tf_idf.of_sequences(known))
 
     def _project(self, weights: csr_array) -> np.ndarray:
@@ -190,9 +187,6 @@ class LSA(TwoTower):
         similarity = terms @ terms[self.vocabulary.ids([word])[0]]
         nearest = np.argsort(-similarity, kind="stable")[:k]
         return pd.DataFrame({"word": [self.vocabulary.terms[i] for i in nearest], "similarity": similarity[nearest]})
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_mapping": None}  # the copy reads the forward index anew
 
     def settings(self) -> dict[str, Any]:
         """What makes the model what it is."""

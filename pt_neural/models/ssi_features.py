@@ -12,7 +12,7 @@ from pt_neural._artifacts import ArtifactError, read_json, write_json
 from pt_neural.models.bilinear_network import no_rows, rows_of
 from pt_neural.models.bilinear_steps import Texts
 from pt_neural.models.correlated_hashing import CorrelatedHashing
-from pt_neural.rankers.last_vocabulary import LastVocabulary
+from pt_neural.rankers.last_vocabulary import OwnIds
 from pt_neural.text import PackedSequences, TfIdf, Vocabulary, tokenise_packed
 
 Vectors = tuple[csr_array, csr_array | None]  # over terms, and over hashed features
@@ -33,7 +33,7 @@ class Features:
     hashing: CorrelatedHashing | None = None
 
     def __post_init__(self):
-        object.__setattr__(self, "_mapping", LastVocabulary())
+        object.__setattr__(self, "_own_ids", OwnIds())
 
     @property
     def shared(self) -> bool:
@@ -64,9 +64,7 @@ class Features:
 
     def own_sequences(self, sequences: PackedSequences, vocabulary: Vocabulary) -> PackedSequences:
         """Documents as ids of the vocabulary of documents, from those of another one; -1 is an unknown word."""
-        own = self.documents.vocabulary
-        ids = self._mapping(lambda: np.append(vocabulary.mapping_to(own), np.int32(-1)), vocabulary)  # -1 stays -1
-        return PackedSequences(ids[sequences.terms], sequences.offsets)
+        return self._own_ids(sequences, vocabulary, self.documents.vocabulary)
 
     def _vectors(self, weights: TfIdf, sequences: PackedSequences) -> Vectors:
         terms = weights.of_sequences(sequences)

@@ -4,14 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from pt_neural._arguments import checked_choice, checked_number
 from pt_neural._artifacts import ArtifactError
 from pt_neural.rankers import BilinearRanker, TermVectors
 from pt_neural.rankers.fingerprint import fingerprint
-from pt_neural.rankers.last_vocabulary import LastVocabulary
+from pt_neural.rankers.last_vocabulary import OwnIds
 from pt_neural.rankers.weighed import Weighed
 from pt_neural.text import ForwardIndex, PackedSequences, Vocabulary, tokenise_packed
 from pt_neural.text.counts import count_corpus
@@ -71,7 +70,7 @@ class TFIDF(BilinearRanker):
         self.min_count = checked_number("min_count", min_count, int, least=1)
         self.max_terms = checked_number("max_terms", max_terms, int, least=1, optional=True)
         self.vocabulary: Vocabulary | None = None
-        self._ids = LastVocabulary()
+        self._own_ids = OwnIds()
         super().__init__(fields=fields, documents=documents, vectors=vectors, batch_size=batch_size, verbose=verbose)
 
     def fit_corpus(
@@ -104,7 +103,7 @@ class TFIDF(BilinearRanker):
 
     def _set(self, vocabulary: Vocabulary) -> "TFIDF":
         self._weights = TfIdf(vocabulary, sublinear_tf=self.sublinear_tf)
-        self.vocabulary, self._ids = vocabulary, LastVocabulary()
+        self.vocabulary = vocabulary
         self._fitted_with = {name: getattr(self, name) for name in FITTED_WITH}
         terms = "\n".join(vocabulary.terms).encode(errors="surrogatepass")
         self._fingerprint = fingerprint([self.artifact_format, self.sublinear_tf], {"idf": self._weights.idf}, terms)
@@ -122,9 +121,7 @@ class TFIDF(BilinearRanker):
     def weigh_sequences(self, sequences: PackedSequences, vocabulary: Vocabulary) -> Weighed:
         """Unit tf-idf vectors of documents given as term ids over another vocabulary."""
         self._require_fitted()
-        known = self.vocabulary
-        ids = self._ids(lambda: np.append(vocabulary.mapping_to(known), np.int32(-1)), vocabulary)  # -1 stays -1
-        return self._weigh(PackedSequences(ids[sequences.terms], sequences.offsets))
+        return self._weigh(self._own_ids(sequences, vocabulary, self.vocabulary))
 
     def _weigh(self, sequences: PackedSequences) -> Weighed:
         return Weighed(None, self._weights.of_sequences(sequences))

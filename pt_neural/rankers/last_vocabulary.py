@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from pt_neural.text import Vocabulary
+import numpy as np
+
+from pt_neural.text import PackedSequences, Vocabulary
 
 
 class LastVocabulary:
@@ -21,3 +23,22 @@ class LastVocabulary:
 
     def __reduce__(self) -> tuple:
         return LastVocabulary, ()  # a copy reads its forward index anew
+
+
+class OwnIds:
+    """Turns ids of other vocabularies into those of one's own, which are looked up once for the last pair of them.
+
+    Example::
+
+        >>> sequences = PackedSequences.from_lists([[0, 1, -1]])
+        >>> OwnIds()(sequences, Vocabulary(["river", "lake"]), Vocabulary(["city", "river"]))[0]
+        array([ 1, -1, -1], dtype=int32)
+    """
+
+    def __init__(self):
+        self._ids = LastVocabulary()
+
+    def __call__(self, sequences: PackedSequences, other: Vocabulary, own: Vocabulary) -> PackedSequences:
+        """Sequences of ids of another vocabulary as one's own ids; -1 is an unknown word."""
+        ids = self._ids(lambda: np.append(other.mapping_to(own), np.int32(-1)), other, own)  # -1 stays -1
+        return PackedSequences(ids[sequences.terms], sequences.offsets)
