@@ -5,7 +5,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +47,10 @@ def atomic_directory(
         temporary.chmod(0o777 & ~umask)
         written = read_json(temporary / METADATA) if (temporary / METADATA).exists() else {}
         refuse_existing(path, overwrite=overwrite, type=written.get("type"), format=written.get("format"))
-        _replace_directory(temporary, path)
+        if overwrite:
+            _replace_directory(temporary, path)
+        else:
+            _move_directory(temporary, path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
@@ -79,6 +82,17 @@ def _kind(directory: Path) -> tuple[str | None, str | None]:
     except ArtifactError:
         return None, None
     return (metadata.get("type"), metadata.get("format")) if isinstance(metadata, dict) else (None, None)
+
+
+def _move_directory(source: Path, target: Path) -> None:
+    """One step, so that of two processes the faster one's directory stays, and is never away for a moment."""
+    with suppress(OSError):  # an empty directory may be in the way
+        target.rmdir()
+    try:
+        source.rename(target)
+    except OSError:
+        refuse_existing(target, overwrite=False)
+        raise
 
 
 def _replace_directory(source: Path, target: Path) -> None:

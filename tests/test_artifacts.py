@@ -4,6 +4,7 @@ import numpy as np
 import pyterrier as pt
 import pytest
 
+from pt_neural import _artifacts
 from pt_neural._artifacts import (
     ArtifactError,
     atomic_directory,
@@ -57,6 +58,29 @@ def test_overwrites_only_when_told(tmp_path):
     write(tmp_path / "a", overwrite=True)
     assert [path.name for path in (tmp_path / "a").iterdir()] == ["file"]
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_another_process_that_was_faster_at_the_last_moment_is_not_moved(tmp_path, monkeypatch):
+    move = _artifacts._move_directory
+
+    def move_too_late(source, target):
+        target.mkdir()
+        (target / "file").write_text("faster")
+        there = target.stat().st_ino
+        with pytest.raises(FileExistsError, match="exists already"):
+            move(source, target)
+        assert target.stat().st_ino == there
+
+    monkeypatch.setattr(_artifacts, "_move_directory", move_too_late)
+    write(tmp_path / "a")
+    assert (tmp_path / "a" / "file").read_text() == "faster"
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_an_empty_directory_may_be_there(tmp_path):
+    (tmp_path / "a").mkdir()
+    write(tmp_path / "a")
+    assert (tmp_path / "a" / "file").read_text() == "new"
 
 
 def write_artifact(path, type, format, **options):
