@@ -20,6 +20,7 @@ def checked_number(
     *,
     least: float | None = None,
     above: float | None = None,
+    most: float | None = None,
     optional: bool = False,
 ) -> int | float | None:
     """The value as Python's own number, which JSON can hold, numpy's included.
@@ -30,6 +31,7 @@ def checked_number(
         kind: Whether it must be an integer.
         least: Smallest value allowed.
         above: What it must be above.
+        most: Largest value allowed.
         optional: Whether it may be None.
 
     Raises:
@@ -51,6 +53,8 @@ def checked_number(
         raise ValueError(f"{name} must be at least {least}, not {value!r}")
     if above is not None and not value > above:
         raise ValueError(f"{name} must be above {above}, not {value!r}")
+    if most is not None and not value <= most:
+        raise ValueError(f"{name} must be at most {most}, not {value!r}")
     return kind(value)
 
 

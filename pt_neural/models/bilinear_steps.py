@@ -4,24 +4,13 @@ The loops are compiled, and read as the paper's equations: a step costs as much 
 whatever the size of W.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from pt_neural.models.compiled import compiled
 
 # All in one file, for a change of another would not reach what numba has kept of the callers.
-# Sums may be taken in any order, as vector instructions do; what is not a number must stay so, to be noticed.
-_MATH = {"reassoc", "contract", "nsz", "arcp"}
-
-
-def _compiled(function: Callable) -> Callable:
-    """Compile a function when it is first called, and keep the result on disk where there is a place for it."""
-    options = {"nogil": True, "fastmath": _MATH, "error_model": "numpy"}
-    try:
-        return njit(cache=True, **options)(function)
-    except RuntimeError:  # neither the package nor the user's cache can be written to
-        return njit(**options)(function)
 
 
 class Rows(NamedTuple):
@@ -101,7 +90,7 @@ class Rates(NamedTuple):
     margin: float
 
 
-@_compiled
+@compiled
 def learn(
     parts: Parts,
     texts: Texts,
@@ -132,7 +121,7 @@ def learn(
     return total, count
 
 
-@_compiled
+@compiled
 def learn_in_turn(
     parts: Parts,
     texts: Texts,
@@ -163,7 +152,7 @@ def learn_in_turn(
     return total, count
 
 
-@_compiled
+@compiled
 def working_room(parts: Parts) -> tuple:
     """Arrays that each group uses again."""
     dimensions, hashed_dimensions = parts.query_vectors.shape[1], parts.hashed_query_vectors.shape[1]
@@ -174,7 +163,7 @@ def working_room(parts: Parts) -> tuple:
     )
 
 
-@_compiled
+@compiled
 def learn_group(
     parts: Parts, texts: Texts, query: int, documents: np.ndarray, valid: np.ndarray, rates: Rates, room: tuple
 ) -> tuple[float, int]:
@@ -222,14 +211,14 @@ def learn_group(
     return total, count
 
 
-@_compiled
+@compiled
 def text_of(rows: Rows, row: int) -> tuple[np.ndarray, np.ndarray]:
     """The terms of a text, and their weights."""
     some = slice(rows.starts[row], rows.starts[row + 1])
     return rows.terms[some], rows.weights[some]
 
 
-@_compiled
+@compiled
 def project(table: np.ndarray, rows: Rows, row: int, into: np.ndarray) -> None:
     """The sum of the vectors of a text's terms: Uq or Vd."""
     into[:] = 0
@@ -249,7 +238,7 @@ def project(table: np.ndarray, rows: Rows, row: int, into: np.ndarray) -> None:
         add_to(into, weights[place], table[terms[place]])
 
 
-@_compiled
+@compiled
 def difference(vectors: np.ndarray) -> float:
     """(Uq)'(Vd+ - Vd-), of vectors in this order."""
     total = np.float32(0.0)
@@ -258,7 +247,7 @@ def difference(vectors: np.ndarray) -> float:
     return total
 
 
-@_compiled
+@compiled
 def step_vectors(
     query_table: np.ndarray,
     document_table: np.ndarray,
@@ -277,7 +266,7 @@ def step_vectors(
     add(document_table, documents, negative, vectors[0], -rate)
 
 
-@_compiled
+@compiled
 def add(table: np.ndarray, rows: Rows, row: int, vector: np.ndarray, rate: float) -> None:
     """Add a vector to those of a text's terms, as much as each term weighs."""
     terms, weights = text_of(rows, row)
@@ -286,7 +275,7 @@ def add(table: np.ndarray, rows: Rows, row: int, vector: np.ndarray, rate: float
             add_to(table[terms[place]], np.float32(rate * weights[place]), vector)
 
 
-@_compiled
+@compiled
 def scatter(rows: Rows, row: int, into: np.ndarray) -> None:
     """Write the weights of a text where its terms stand; nothing where there is no room, as without a diagonal."""
     terms, weights = text_of(rows, row)
@@ -295,7 +284,7 @@ def scatter(rows: Rows, row: int, into: np.ndarray) -> None:
             into[terms[place]] = weights[place]
 
 
-@_compiled
+@compiled
 def clear(rows: Rows, row: int, dense: np.ndarray) -> None:
     """Undo :func:`scatter`."""
     for term in text_of(rows, row)[0]:
@@ -303,7 +292,7 @@ def clear(rows: Rows, row: int, dense: np.ndarray) -> None:
             dense[term] = 0
 
 
-@_compiled
+@compiled
 def lexical(diagonal: np.ndarray, documents: Rows, document: int, dense_query: np.ndarray) -> float:
     """The lexical part of a score, q'Dd."""
     total = np.float32(0.0)
@@ -315,7 +304,7 @@ def lexical(diagonal: np.ndarray, documents: Rows, document: int, dense_query: n
     return total
 
 
-@_compiled
+@compiled
 def step_diagonal(diagonal: np.ndarray, documents: Rows, document: int, dense_query: np.ndarray, rate: float) -> None:
     """D_i += rate q_i d_i."""
     if rate == 0 or len(diagonal) == 0:
@@ -325,7 +314,7 @@ def step_diagonal(diagonal: np.ndarray, documents: Rows, document: int, dense_qu
         diagonal[terms[place]] += np.float32(rate * dense_query[terms[place]] * weights[place])
 
 
-@_compiled
+@compiled
 def wrapped(place: int, size: int) -> int:
     """``place % size``, which is rarely anything but the place."""
     if place >= size:
@@ -335,7 +324,7 @@ def wrapped(place: int, size: int) -> int:
     return place
 
 
-@_compiled
+@compiled
 def pair_score(parts: Parts, texts: Texts, query: int, document: int) -> float:
     """The sum of q_s W_st d_t, where pairs of words may share a weight (equation 5)."""
     pairs = parts.pairs
@@ -353,7 +342,7 @@ def pair_score(parts: Parts, texts: Texts, query: int, document: int) -> float:
     return total
 
 
-@_compiled
+@compiled
 def step_pairs(parts: Parts, texts: Texts, query: int, document: int, rate: float) -> None:
     """W_st += rate q_s d_t, where the weight is active (section 2.3.1; algorithm 2)."""
     pairs, active = parts.pairs, parts.active
@@ -370,7 +359,7 @@ def step_pairs(parts: Parts, texts: Texts, query: int, document: int, rate: floa
                 pairs[place] += weight * other_weights[other]
 
 
-@_compiled
+@compiled
 def pair_rows(parts: Parts, queries: Rows, into: np.ndarray) -> None:
     """Add q'W to the rows of a matrix, for the part of W that has weights of pairs of words.
 
@@ -390,7 +379,7 @@ def pair_rows(parts: Parts, queries: Rows, into: np.ndarray) -> None:
                 first, start = first + count, 0
 
 
-@_compiled
+@compiled
 def add_to(vector: np.ndarray, weight: float, other: np.ndarray) -> None:
     """Add a vector to another."""
     for number in range(len(vector)):

@@ -80,8 +80,8 @@ class Ranker(Saved, pt.Transformer):
 
     @documents.setter
     def documents(self, documents: ForwardIndex | None) -> None:
-        if documents is not None and not isinstance(documents, ForwardIndex):
-            raise TypeError(_no_forward_index(documents))
+        if documents is not None:
+            require_forward_index(documents)
         require_same_fields(self._fields, documents)
         self._documents = documents
 
@@ -170,11 +170,14 @@ def require_same_fields(fields: tuple[str, ...] | None, documents: ForwardIndex 
         )
 
 
-def _no_forward_index(given: Any) -> str:
+def require_forward_index(given: Any) -> None:
+    """Raise TypeError if ``documents`` are something else, in words that say how to get one."""
+    if isinstance(given, ForwardIndex):
+        return
     said = f"documents must be a forward index, not {given!r:.80}"
     if isinstance(given, str | os.PathLike):
-        return f"{said}; pn.ForwardIndex({os.fspath(given)!r}) opens one"
-    return f"{said}; pn.ForwardIndex.build(path, corpus) makes one"
+        raise TypeError(f"{said}; pn.ForwardIndex({os.fspath(given)!r}) opens one")
+    raise TypeError(f"{said}; pn.ForwardIndex.build(path, corpus) makes one")
 
 
 def _starts(lengths: list[int], most: int, terms: int) -> list[int]:

@@ -158,8 +158,8 @@ class ForwardIndex(pt.Artifact):
         docnos = docnos.tolist() if hasattr(docnos, "tolist") else docnos
         return np.fromiter(map(self._rows.get, docnos, repeat(-1)), dtype=np.int64)
 
-    def sequences(self, docnos: Sequence[str]) -> PackedSequences:
-        """The term sequences of some documents, in the order asked for.
+    def known_rows(self, docnos: Sequence[str]) -> np.ndarray:
+        """Rows of documents that must be in the index, an int64 array.
 
         Args:
             docnos: A list, an array or a column of a frame; repeated docnos are fine.
@@ -171,7 +171,18 @@ class ForwardIndex(pt.Artifact):
         unknown = np.flatnonzero(rows < 0)
         if len(unknown):
             raise ValueError(self._unknown(np.asarray(docnos, dtype=object)[unknown]))
-        return self._sequences.take(rows)
+        return rows
+
+    def sequences(self, docnos: Sequence[str]) -> PackedSequences:
+        """The term sequences of some documents, in the order asked for.
+
+        Args:
+            docnos: A list, an array or a column of a frame; repeated docnos are fine.
+
+        Raises:
+            ValueError: If a docno is not in the index.
+        """
+        return self._sequences.take(self.known_rows(docnos))
 
     def _unknown(self, docnos: np.ndarray) -> str:
         some = ", ".join(map(repr, docnos[:3])) + (", ..." if len(docnos) > 3 else "")

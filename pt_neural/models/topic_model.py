@@ -1,0 +1,145 @@
+"""What topic models share: documents as mixtures of topics, and query likelihood by them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pt_neural._arguments import checked_number
+from pt_neural.models.topic_steps import fold_in
+from pt_neural.rankers.document_counts import DocumentCounts
+from pt_neural.rankers.fingerprint import fingerprint
+from pt_neural.rankers.language_model import LanguageModelRanker
+from pt_neural.rankers.last_vocabulary import LastVocabulary
+from pt_neural.text import ForwardIndex, PackedSequences, Vocabulary, tokenise_packed
+
+
+class TopicModel(LanguageModelRanker):
+    """Base of the rankers with P_model(w|d) = sum over topics z of P(w|z) P(z|d) (Wei & Croft 2006, equation 8).
+
+    A document's P(z|d) is inferred from its words when it is read, by :func:`~pt_neural.models.topic_steps.fold_in`;
+    for documents of a forward index it is kept in memory.
+
+    Args:
+        num_topics: Number of topics.
+        unigram_weight: Weight of the unigram model, from 0 to 1; may be set on a fitted model.
+        mu: Weight of the collection against the document in the unigram model, in words, above 0; likewise.
+        fields: Text columns, joined by a space; those that a frame lacks are passed over, one must be there. None for
+            those of ``documents``, or ``title`` and ``text`` without a forward index.
+        documents: A forward index: re-ranking then needs ``docno`` only, no text and no tokenising.
+        batch_size: Documents read at a time.
+        verbose: Show a progress bar while scoring.
+
+    Attributes:
+        word_topics: P(w|z) of words of documents, float32 of shape ``(words, topics)``.
+        query_word_topics: P(w|z) of words of queries; the same array but for bilingual models.
+        prior: Occurrences of each topic that a document is thought to have besides, float32 of shape ``(topics,)``.
+    """
+
+    def __init__(
+        self,
+        num_topics: int,
+        *,
+        unigram_weight: float = 0.7,
+        mu: float = 1000,
+        fields: str | Sequence[str] | None = None,
+        documents: ForwardIndex | None = None,
+        batch_size: int = 1024,
+        verbose: bool = False,
+    ):
+        self.num_topics = checked_number("num_topics", num_topics, int, least=1)
+        self.word_topics = self.query_word_topics = self.prior = None
+        super().__init__(
+            unigram_weight=unigram_weight,
+            mu=mu,
+            fields=fields,
+            documents=documents,
+            batch_size=batch_size,
+            verbose=verbose,
+        )
+
+    def _set_topics(
+        self,
+        vocabulary: Vocabulary,
+        word_topics: np.ndarray,
+        prior: np.ndarray,
+        query_word_topics: np.ndarray | None = None,
+    ) -> None:
+        """Take what was learned."""
+        shapes = {"word_topics": (len(vocabulary), self.num_topics), "prior": (self.num_topics,)}
+        for name, array in {"word_topics": word_topics, "prior": prior}.items():
+            if array.shape != shapes[name] or array.dtype != np.float32:
+                raise ValueError(f"{name} is {array.dtype} of shape {array.shape}, not float32 of shape {shapes[name]}")
+        self.word_topics, self.prior = word_topics, prior
+        self.query_word_topics = word_topics if query_word_topics is None else query_word_topics
+        self._kept_topics = LastVocabulary()
+        self._fingerprint: str | None = None
+        self._set_vocabulary(vocabulary)
+
+    def _represent(self, sequences: PackedSequences, counts: DocumentCounts) -> np.ndarray:
+        return fold_in(counts.counts, self.word_topics, self.prior)
+
+    def _represent_stored(
+        self, index: ForwardIndex, rows: np.ndarray, sequences: PackedSequences, counts: DocumentCounts
+    ) -> np.ndarray:
+        known, topics = self._kept_topics(
+            lambda: (np.zeros(len(index), dtype=bool), np.zeros((len(index), self.num_topics), dtype=np.float32)),
+            index.vocabulary,
+        )
+        new = np.flatnonzero(~known[rows])
+        topics[rows[new]] = self._represent(sequences, counts.take(new))
+        known[rows[new]] = True
+        return topics[rows]
+
+    def word_probabilities(self, words: np.ndarray, documents: DocumentCounts) -> np.ndarray:
+        """P_model(w|d); float32 of shape ``(documents, words)``."""
+        return documents.own @ self.query_word_topics[words].T
+
+    def document_topics(self, texts: Sequence[str]) -> np.ndarray:
+        """P(z|d) of document texts, float32 of shape ``(len(texts), topics)``; zero for a text without known words."""
+        self._require_fitted()
+        return self._topics_of(texts, self.word_topics)
+
+    def query_topics(self, texts: Sequence[str]) -> np.ndarray:
+        """P(z|q) of queries, as if they were documents: float32 of shape ``(len(texts), topics)``."""
+        self._require_fitted()
+        return self._topics_of(texts, self.query_word_topics)
+
+    def _topics_of(self, texts: Sequence[str], word_topics: np.ndarray) -> np.ndarray:
+        sequences = tokenise_packed(texts, self.vocabulary, drop_unknown=True)
+        return fold_in(DocumentCounts.of(sequences, len(self.vocabulary)).counts, word_topics, self.prior)
+
+    def topics(self, words: int = 10) -> pd.DataFrame:
+        """The words of each topic that are most probable.
+
+        Args:
+            words: How many.
+
+        Returns:
+            Frame with ``topic`` (number), ``rank`` (from 0), ``word`` and ``probability``, P(w|z).
+        """
+        self._require_fitted()
+        return _top_words(self.word_topics, self.vocabulary, words)
+
+    def fingerprint(self) -> str | None:
+        """Changes with what was learned; None before the model is fitted."""
+        if self.vocabulary is not None and self._fingerprint is None:
+            arrays = {"word_topics": self.word_topics, "prior": self.prior, "query": self.query_word_topics}
+            terms = "\n".join(self.vocabulary.terms).encode(errors="surrogatepass")
+            self._fingerprint = fingerprint([self.artifact_format], arrays, terms)
+        return self._fingerprint
+
+
+def _top_words(word_topics: np.ndarray, vocabulary: Vocabulary, words: int) -> pd.DataFrame:
+    words = min(checked_number("words", words, int, least=1), len(vocabulary))
+    best: Any = np.argsort(-word_topics, axis=0, kind="stable")[:words]
+    topics, ranks = np.meshgrid(np.arange(word_topics.shape[1]), np.arange(words), indexing="ij")
+    return pd.DataFrame(
+        {
+            "topic": topics.ravel(),
+            "rank": ranks.ravel(),
+            "word": [vocabulary.terms[word] for word in best.T.ravel()],
+            "probability": word_topics[best, np.arange(word_topics.shape[1])].T.ravel(),
+        }
+    )

@@ -1,0 +1,69 @@
+"""Documents as language models read them: how often each word occurs, and whatever else a model keeps of them."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from pt_neural.text import PackedSequences
+from pt_neural.text.counts import bag_of_words
+
+
+@dataclass(frozen=True)
+class DocumentCounts:
+    """Some documents.
+
+    Args:
+        counts: Occurrences of words, float32 csr matrix of shape ``(documents, words)``.
+        lengths: Words of each document that the model knows, float32 of shape ``(documents,)``.
+        own: What a model keeps besides, a row for each document; None if nothing.
+        postings: The transpose of ``counts``, where many queries are scored with all of the documents.
+    """
+
+    counts: csr_array
+    lengths: np.ndarray
+    own: Any = None
+    postings: csr_array | None = None
+
+    @classmethod
+    def of(cls, sequences: PackedSequences, num_words: int) -> "DocumentCounts":
+        """Count the words of documents; ids outside ``range(num_words)`` are passed over."""
+        counts = bag_of_words(sequences, num_words)
+        return cls(counts, counts.sum(axis=1, dtype=np.float32))
+
+    def __len__(self) -> int:
+        return self.counts.shape[0]
+
+    def take(self, rows: np.ndarray) -> "DocumentCounts":
+        """Some of the documents."""
+        return DocumentCounts(self.counts[rows], self.lengths[rows], None if self.own is None else self.own[rows])
+
+    def with_own(self, own: Any) -> "DocumentCounts":
+        """The same documents with what a model keeps of them."""
+        return replace(self, own=own)
+
+    def with_postings(self) -> "DocumentCounts":
+        """The same documents, whose sums are then taken by word and not by document."""
+        return replace(self, postings=self.counts.T.tocsr())
+
+    def of_words(self, words: np.ndarray) -> np.ndarray:
+        """How often each of some words occurs, float32 of shape ``(documents, words)``."""
+        if self.postings is not None:
+            return self.postings[words].toarray().T
+        ones = np.ones(len(words), dtype=np.float32)
+        shape = len(words), self.counts.shape[1]
+        return self.sums(csr_array((ones, words, np.arange(len(words) + 1)), shape=shape))
+
+    def sums(self, weights: csr_array) -> np.ndarray:
+        """Weighted sums of each document's counts.
+
+        Args:
+            weights: float32 of shape ``(sums, words)``.
+
+        Returns:
+            float32 of shape ``(documents, sums)``.
+        """
+        if self.postings is not None:
+            return (weights @ self.postings).toarray().T
+        return (self.counts @ weights.T).toarray()
