@@ -1,0 +1,157 @@
+"""Pairs of queries and relevant documents, against what stands in the frames."""
+
+import pandas as pd
+import pytest
+
+import pt_neural as pn
+from pt_neural.rankers.ranker import Ranker
+from pt_neural.rankers.relevant_pairs import LearnedFromPairs
+
+CANDIDATES = pd.DataFrame(
+    [
+        ("q1", "Boats on rivers", "d1", "rivers of the world"),
+        ("q1", "Boats on rivers", "d2", "the long long river"),
+        ("q2", "capitals", "d1", "rivers of the world"),
+        ("q2", "capitals", "d3", "city of London"),
+        ("q3", "...", "d3", "city of London"),
+        ("q4", "boats", "d4", ""),
+    ],
+    columns=["qid", "query", "docno", "text"],
+)
+QRELS = pd.DataFrame(
+    [
+        ("q1", "d1", 2),
+        ("q1", "d2", 0),
+        ("q1", "d5", 1),
+        ("q2", "d3", 1),
+        ("q2", "d1", 1),
+        ("q3", "d3", 1),
+        ("q4", "d4", 1),
+    ],
+    columns=["qid", "docno", "label"],
+)
+CORPUS = [*CANDIDATES[["docno", "text"]].drop_duplicates().to_dict("records"), {"docno": "d5", "text": "boats"}]
+
+
+class Keeps(LearnedFromPairs):
+    """Learns nothing, but keeps what it was given."""
+
+    def __init__(self, max_terms=None, **options):
+        super().__init__(**options)
+        self.max_terms = max_terms
+
+    def _learn(self, pairs, *, verbose):
+        self.pairs = pairs
+
+    def settings(self):
+        return {}
+
+    def fingerprint(self):
+        return None
+
+    def _save_parts(self, directory):
+        raise NotImplementedError
+
+    def transform(self, inp):
+        return inp
+
+
+def pairs_of(candidates=CANDIDATES, qrels=QRELS, **options):
+    return Keeps(**options).fit(candidates, qrels, verbose=False).pairs
+
+
+def in_words(pairs):
+    terms = pairs.vocabulary.terms
+    rows = zip(pairs.query_rows, pairs.document_rows, pairs.labels, strict=True)
+    return {
+        (" ".join(terms[i] for i in pairs.queries[q]), " ".join(terms[i] for i in pairs.documents[d])): label
+        for q, d, label in rows
+    }
+
+
+def frequencies(pairs):
+    return dict(zip(pairs.vocabulary.terms, pairs.vocabulary.collection_frequency.tolist(), strict=True))
+
+
+@pytest.fixture
+def forward(tmp_path):
+    return pn.ForwardIndex.build(tmp_path / "forward", CORPUS, fields=["text"], verbose=False)
+
+
+def test_pairs_of_candidates_that_are_relevant():
+    pairs = pairs_of()
+    assert in_words(pairs) == {
+        ("boats on rivers", "rivers of the world"): 2,
+        ("capitals", "city of london"): 1,
+        ("capitals", "rivers of the world"): 1,
+    }
+    assert len(pairs) == 3
+    assert len(pairs.queries) == 2
+    assert len(pairs.documents) == 2
+
+
+def test_with_a_forward_index_relevant_documents_need_not_be_retrieved(forward):
+    pairs = pairs_of(CANDIDATES.drop(columns="text"), documents=forward)
+    assert ("boats on rivers", "boats") in in_words(pairs)
+    assert len(pairs) == 4
+
+
+def test_words_have_their_frequency_in_the_collection():
+    counts = frequencies(pairs_of())
+    words = ["rivers", "of", "the", "world", "long", "river", "city", "london", "boats", "on", "capitals"]
+    assert counts == dict(zip(words, [1, 2, 2, 1, 2, 1, 1, 1, 0, 0, 0], strict=True))
+
+
+def test_words_of_a_forward_index_have_its_frequencies(forward):
+    pairs = pairs_of(CANDIDATES.drop(columns="text"), documents=forward)
+    counts = frequencies(pairs)
+    assert counts["boats"] == 1
+    assert counts["long"] == 2
+    assert counts["capitals"] == 0
+    assert pairs.vocabulary.terms[: len(forward.vocabulary)] == forward.vocabulary.terms
+
+
+def test_documents_can_be_cut():
+    assert ("capitals", "city of") in in_words(pairs_of(max_terms=2))
+
+
+def test_the_report_says_what_was_left_out():
+    report = pairs_of().report
+    assert (report.queries, report.groups, report.documents) == (2, 3, 4)
+    left = {reason: count for reason, count in report.dropped.items() if count}
+    assert left == {
+        "relevant documents that are not among the candidates": 1,
+        "pairs without a word in the query or in the document": 2,
+    }
+    assert str(report).startswith("training on 3 groups of 2 queries with no negatives, 4 documents; left out: 1 ")
+
+
+def test_a_query_to_which_everything_is_relevant_is_counted():
+    everything = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2", "d3", "d4"], "label": 1})
+    report = pairs_of(qrels=pd.concat([everything, QRELS[QRELS["qid"] == "q2"]])).report
+    assert report.dropped["queries to which all documents are relevant"] == 1
+
+
+@pytest.mark.parametrize(
+    ("candidates", "qrels", "message"),
+    [
+        (CANDIDATES.drop(columns="query"), QRELS, "lacks query"),
+        (CANDIDATES.drop(columns="text"), QRELS, "none of the fields title, text"),
+        (CANDIDATES, QRELS.drop(columns="label"), "qrels lacks label"),
+        (CANDIDATES, QRELS.assign(qid="other"), "no judgement in qrels is for a query and a document of the frame"),
+        (CANDIDATES, QRELS.assign(label=0), "no candidate is judged relevant"),
+        (CANDIDATES.head(0), QRELS, "the frame is empty"),
+        (CANDIDATES.query("qid != 'q1' and qid != 'q2'"), QRELS, "no query with a word has a relevant document"),
+    ],
+)
+def test_what_cannot_be_learned_from(candidates, qrels, message):
+    with pytest.raises(ValueError, match=message):
+        pairs_of(candidates, qrels)
+
+
+def test_fit_says_what_it_learned_from(capsys):
+    model = Keeps()
+    assert isinstance(model, Ranker)
+    assert model.fit(CANDIDATES, QRELS, CANDIDATES, QRELS) is model
+    assert "training on 3 groups of 2 queries" in capsys.readouterr().out
+    assert model.report.groups == 3
