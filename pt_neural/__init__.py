@@ -15,6 +15,7 @@ _HOMES = {
     "DESM": "pt_neural.models",
     "LSA": "pt_neural.models",
     "TFIDF": "pt_neural.models",
+    "WordTranslation": "pt_neural.models",
     "Rocchio": "pt_neural.models",
     "DSSM": "pt_neural.models",
     "CLSM": "pt_neural.models",

@@ -20,6 +20,7 @@ _FILES = {
     "SSI": "ssi",
     "SSM": "ssm",
     "TFIDF": "tf_idf",
+    "WordTranslation": "word_translation",
 }
 
 __all__ = sorted(_FILES)
