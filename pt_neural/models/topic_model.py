@@ -1,18 +1,23 @@
 """What topic models share: documents as mixtures of topics, and query likelihood by them."""
 
 from collections.abc import Sequence
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from pt_neural._arguments import checked_number
+from pt_neural._artifacts import ArtifactError, read_json, read_tensors, write_json, write_tensors
 from pt_neural.models.topic_steps import fold_in
 from pt_neural.rankers.document_counts import DocumentCounts
 from pt_neural.rankers.fingerprint import fingerprint
 from pt_neural.rankers.language_model import LanguageModelRanker
 from pt_neural.rankers.last_vocabulary import LastVocabulary
 from pt_neural.text import ForwardIndex, PackedSequences, Vocabulary, tokenise_packed
+
+if TYPE_CHECKING:
+    from pt_neural.models.topic_cosine import TopicCosine
 
 
 class TopicModel(LanguageModelRanker):
@@ -50,6 +55,7 @@ class TopicModel(LanguageModelRanker):
     ):
         self.num_topics = checked_number("num_topics", num_topics, int, least=1)
         self.word_topics = self.query_word_topics = self.prior = None
+        self._history: list[dict[str, Any]] = []
         super().__init__(
             unigram_weight=unigram_weight,
             mu=mu,
@@ -65,14 +71,17 @@ class TopicModel(LanguageModelRanker):
         word_topics: np.ndarray,
         prior: np.ndarray,
         query_word_topics: np.ndarray | None = None,
+        history: Sequence[dict[str, Any]] = (),
     ) -> None:
-        """Take what was learned."""
-        shapes = {"word_topics": (len(vocabulary), self.num_topics), "prior": (self.num_topics,)}
-        for name, array in {"word_topics": word_topics, "prior": prior}.items():
-            if array.shape != shapes[name] or array.dtype != np.float32:
-                raise ValueError(f"{name} is {array.dtype} of shape {array.shape}, not float32 of shape {shapes[name]}")
-        self.word_topics, self.prior = word_topics, prior
-        self.query_word_topics = word_topics if query_word_topics is None else query_word_topics
+        """Take what was learned, and the records of how; words of queries have the topics of documents by default."""
+        query_word_topics = word_topics if query_word_topics is None else query_word_topics
+        arrays = {"word_topics": word_topics, "query_word_topics": query_word_topics, "prior": prior}
+        for name, array in arrays.items():
+            shape = (self.num_topics,) if name == "prior" else (len(vocabulary), self.num_topics)
+            if array.shape != shape or array.dtype != np.float32:
+                raise ValueError(f"{name} is {array.dtype} of shape {array.shape}, not float32 of shape {shape}")
+        self.word_topics, self.query_word_topics, self.prior = word_topics, query_word_topics, prior
+        self._history = list(history)
         self._kept_topics = LastVocabulary()
         self._fingerprint: str | None = None
         self._set_vocabulary(vocabulary)
@@ -106,9 +115,28 @@ class TopicModel(LanguageModelRanker):
         self._require_fitted()
         return self._topics_of(texts, self.query_word_topics)
 
+    def sequence_topics(self, sequences: PackedSequences, vocabulary: Vocabulary) -> np.ndarray:
+        """P(z|d) of documents given as term ids over any vocabulary, like :meth:`document_topics`."""
+        self._require_fitted()
+        return self.read_sequences(sequences, vocabulary).own
+
     def _topics_of(self, texts: Sequence[str], word_topics: np.ndarray) -> np.ndarray:
         sequences = tokenise_packed(texts, self.vocabulary, drop_unknown=True)
         return fold_in(DocumentCounts.of(sequences, len(self.vocabulary)).counts, word_topics, self.prior)
+
+    def cosine(self, **options: Any) -> "TopicCosine":
+        """A two-tower ranker by the cosine of the topics of query and document.
+
+        Args:
+            **options: ``vectors``, ``documents``, ``fields``, ``batch_size`` and ``verbose``, as
+                :class:`~pt_neural.models.topic_cosine.TopicCosine` has them.
+
+        Returns:
+            The ranker, which has this model in it.
+        """
+        from pt_neural.models.topic_cosine import TopicCosine  # which stands on this file
+
+        return TopicCosine(self, **options)
 
     def topics(self, words: int = 10) -> pd.DataFrame:
         """The words of each topic that are most probable.
@@ -121,6 +149,28 @@ class TopicModel(LanguageModelRanker):
         """
         self._require_fitted()
         return _top_words(self.word_topics, self.vocabulary, words)
+
+    @property
+    def history(self) -> pd.DataFrame:
+        """How the model was learned, one row an iteration."""
+        return pd.DataFrame(self._history)
+
+    def _save_parts(self, directory: Path) -> None:
+        arrays = {"word_topics": self.word_topics, "prior": self.prior}
+        if self.query_word_topics is not self.word_topics:
+            arrays["query_word_topics"] = self.query_word_topics
+        write_tensors(directory / "weights.safetensors", arrays)
+        write_json(directory / "history.json", self._history)
+        self.vocabulary.save(directory / "vocabulary")
+
+    def _load_parts(self, directory: Path) -> None:
+        vocabulary, history = Vocabulary.load(directory / "vocabulary"), read_json(directory / "history.json")
+        if vocabulary.collection_frequency is None:
+            raise ArtifactError(f"{directory / 'vocabulary' / 'counts.json'} is damaged: no collection frequencies")
+        arrays = read_tensors(directory / "weights.safetensors")
+        self._set_topics(
+            vocabulary, arrays["word_topics"], arrays["prior"], arrays.get("query_word_topics"), history=history
+        )
 
     def fingerprint(self) -> str | None:
         """Changes with what was learned; None before the model is fitted."""

@@ -1,10 +1,11 @@
 """Documents as language models read them: how often each word occurs, and whatever else a model keeps of them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse, vstack
 
 from pt_neural.text import PackedSequences
 from pt_neural.text.counts import bag_of_words
@@ -67,3 +68,10 @@ class DocumentCounts:
         if self.postings is not None:
             return (weights @ self.postings).toarray().T
         return (self.counts @ weights.T).toarray()
+
+
+def stacked(parts: Sequence[Any]) -> Any:
+    """What a model keeps of some documents after what it keeps of others: arrays or csr matrices, or None for none."""
+    if parts[0] is None:
+        return None
+    return vstack(parts, format="csr") if issparse(parts[0]) else np.concatenate(parts)

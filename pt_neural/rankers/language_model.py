@@ -1,7 +1,7 @@
 """Rankers that score by query likelihood: the probability that a language model of the document generates the query."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +11,7 @@ import pyterrier as pt
 from pt_neural._arguments import checked_number
 from pt_neural._frames import with_scores
 from pt_neural.rankers.columns import accept_candidates, distinct_queries, validated
-from pt_neural.rankers.document_counts import DocumentCounts
+from pt_neural.rankers.document_counts import DocumentCounts, stacked
 from pt_neural.rankers.language_model_retriever import LanguageModelRetriever
 from pt_neural.rankers.last_vocabulary import LastVocabulary, OwnIds
 from pt_neural.rankers.ranker import Ranker
@@ -31,8 +31,8 @@ class LanguageModelRanker(Ranker):
 
     Re-ranks: frames with ``qid, query, docno`` and the text, or only ``docno`` where ``documents`` are given, get a new
     ``score`` and ``rank``, ties by docno. Words of the query that the model does not know are left out, and a query
-    without any known word scores 0 with every document; so do words of documents. A document without any has the
-    probabilities of the collection.
+    without any known word scores 0 with every document. Unknown words of documents are left out too, and a document
+    without any known word has the unigram model's probabilities, those of the collection, and none of the model's.
 
     Args:
         unigram_weight: Weight of the unigram model, from 0 to 1; may be set on a fitted model.
@@ -41,7 +41,7 @@ class LanguageModelRanker(Ranker):
             those of ``documents``, or ``title`` and ``text`` without a forward index.
         documents: A forward index: re-ranking then needs ``docno`` only, no text and no tokenising.
         batch_size: Documents read at a time.
-        verbose: Show a progress bar while scoring.
+        verbose: Show progress bars while reading documents and scoring.
 
     Attributes:
         vocabulary: The words, with their frequencies in the collection; None before the model is fitted.
@@ -151,19 +151,32 @@ class LanguageModelRanker(Ranker):
     def read_sequences(self, sequences: PackedSequences, vocabulary: Vocabulary) -> DocumentCounts:
         """Documents given as term ids over any vocabulary, as the model reads them."""
         own = self._own_ids(sequences, vocabulary, self.vocabulary)
-        counts = DocumentCounts.of(own, len(self.vocabulary))
-        return counts.with_own(self._represent(own, counts))
+        return self._read(own, lambda _, some, counts: self._represent(some, counts))
 
     def read_stored(self, index: ForwardIndex, rows: np.ndarray) -> DocumentCounts:
         """Documents of a forward index, given by their rows in it."""
         own = self._own_ids(index.all().take(rows), index.vocabulary, self.vocabulary)
-        counts = DocumentCounts.of(own, len(self.vocabulary))
-        return counts.with_own(self._represent_stored(index, rows, own, counts))
+        return self._read(own, lambda some, *documents: self._represent_stored(index, rows[some], *documents))
+
+    def _read(
+        self, sequences: PackedSequences, represent: Callable[[np.ndarray, PackedSequences, DocumentCounts], Any]
+    ) -> DocumentCounts:
+        """Count words, and represent documents ``batch_size`` at a time: their places, sequences and counts."""
+        counts, parts = DocumentCounts.of(sequences, len(self.vocabulary)), []
+        starts = range(0, max(len(counts), 1), self.batch_size)
+        for start in pt.tqdm(starts, desc=f"{self!r} documents", unit="batch", disable=not self.verbose):
+            some = np.arange(start, min(start + self.batch_size, len(counts)))
+            parts.append(represent(some, sequences.take(some), counts.take(some)))
+        return counts.with_own(stacked(parts))
 
     def read_whole(self, index: ForwardIndex) -> DocumentCounts:
         """All documents of a forward index, with postings; those of the last index are kept in memory."""
         self._require_fitted()
         return self._whole(lambda: self.read_stored(index, np.arange(len(index))).with_postings(), index.vocabulary)
+
+    def collection_probabilities(self, words: np.ndarray) -> np.ndarray:
+        """P(w|C), the relative frequencies of words in the collection: float32 of shape ``(words,)``."""
+        return self._collection[words]
 
     def unigram_probabilities(self, words: np.ndarray, documents: DocumentCounts) -> np.ndarray:
         """P_uni(w|d), the unigram language model with Dirichlet smoothing: float32 of shape ``(documents, words)``."""
