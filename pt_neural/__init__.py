@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "LuceneIndex": "pt_neural.lucene",
+    "LatentConceptExpansion": "pt_neural.lucene",
     "ForwardIndex": "pt_neural.text",
     "EmbeddingSpaces": "pt_neural.embeddings",
     "DESM": "pt_neural.models",

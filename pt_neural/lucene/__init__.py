@@ -2,5 +2,6 @@
 
 from pt_neural.lucene.index import LuceneIndex
 from pt_neural.lucene.jvm import JavaError, start_java
+from pt_neural.lucene.lce import LatentConceptExpansion
 
-__all__ = ["JavaError", "LuceneIndex", "start_java"]
+__all__ = ["JavaError", "LatentConceptExpansion", "LuceneIndex", "start_java"]

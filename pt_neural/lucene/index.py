@@ -93,7 +93,8 @@ class LuceneIndex(pt.Artifact, pt.Indexer):
     def require_vectors(self, field: str) -> None:
         """Raise ValueError if the index has no term vectors of ``field``, which feedback needs."""
         if not self.reader.fields[field].vectors:
-            raise ValueError(f"{self.path} was built without term vectors, which RM3 needs; {_rebuild('vectors')}")
+            needs = "without term vectors, which RM3 and LatentConceptExpansion need"
+            raise ValueError(f"{self.path} was built {needs}; {_rebuild('vectors')}")
 
     def indexer(self, **options: Any) -> LuceneIndexer:
         """A transformer that builds this index; see :class:`LuceneIndexer` for the options."""

@@ -10,8 +10,10 @@ import pandas as pd
 
 from pt_neural._artifacts import ArtifactError
 from pt_neural.lucene.docnos import read_docnos
+from pt_neural.lucene.document_vectors import DocumentVectors, read_vectors
 from pt_neural.lucene.jvm import in_java, java_class
 from pt_neural.lucene.similarities import Similarity
+from pt_neural.lucene.term_statistics import read_statistic
 
 MAX_CLAUSES = 1 << 20  # Lucene's own limit of 1024 makes long queries fail
 
@@ -67,11 +69,22 @@ class Reader:
         """The fields that can be searched."""
         return _fields(self.java)
 
-    @in_java
     def document_frequencies(self, terms: Sequence[str], field: str) -> np.ndarray:
         """In how many documents each analysed term occurs, int64 of shape ``(len(terms),)``."""
-        term = java_class("org.apache.lucene.index.Term")
-        return np.array([self.java.docFreq(term(field, text)) for text in terms], dtype=np.int64)
+        return read_statistic(self.java, "docFreq", field, terms)
+
+    def collection_frequencies(self, terms: Sequence[str], field: str) -> np.ndarray:
+        """How often each analysed term occurs in the collection, int64 of shape ``(len(terms),)``."""
+        return read_statistic(self.java, "totalTermFreq", field, terms)
+
+    @in_java
+    def collection_length(self, field: str) -> int:
+        """The number of term occurrences in all documents."""
+        return self.java.getSumTotalTermFreq(field)
+
+    def vectors(self, documents: Sequence[int], field: str) -> DocumentVectors:
+        """The terms of documents, given by number, and how often each of them has which."""
+        return read_vectors(self.java, field, documents)
 
 
 def open_reader(path: Path) -> Reader:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import operator
 from abc import abstractmethod
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from pt_neural._frames import retrieved_frame
+from pt_neural._frames import Hits, retrieved_frame
 from pt_neural.lucene.docnos import look_up
 from pt_neural.lucene.frames import group_queries, scored_frame
 from pt_neural.lucene.queries import QueryBuilder, TextQueries, WeightedQueries
@@ -36,6 +37,7 @@ class Retriever(pt.Transformer):
     label: ClassVar[str]
     parameters: ClassVar[tuple[str, ...]]  # what tells one setting from another, in the order of the repr
     takes_weights: ClassVar[bool] = True
+    needs_text: ClassVar[bool] = False  # even where there are weights
 
     def __init__(self, index: LuceneIndex, *, field: str, num_results: int, verbose: bool):
         self.index = index
@@ -59,7 +61,8 @@ class Retriever(pt.Transformer):
         Args:
             inp: Frame with ``qid`` and ``query``. A query that is empty or missing finds nothing. With a column
                 ``docno``, rows are scored. BM25 and QL use a column ``query_toks`` (a dict from analysed term to
-                weight >= 0 in each row) in place of ``query`` where there is one.
+                weight >= 0 in each row) in place of ``query`` where there is one. SDM takes its terms from there,
+                and its windows still from ``query``. RM3 knows ``query`` only.
 
         Returns:
             All columns of the input, and ``docno``, ``score``, ``rank``. Retrieved rows are sorted by rank; equal
@@ -76,17 +79,20 @@ class Retriever(pt.Transformer):
 
     def _validate(self, inp: pd.DataFrame) -> None:
         with pt.validate.any(inp, context=self) as validator:
-            for column in ("query", "query_toks") if self.takes_weights else ("query",):
+            for column in ("query", "query_toks") if self.takes_weights and not self.needs_text else ("query",):
                 validator.query_frame([column], mode="retrieve")
                 validator.result_frame([column], mode="score")
 
     def _retrieve(self, inp: pd.DataFrame) -> pd.DataFrame:
         if not len(inp):
             return retrieved_frame(inp, [], pd.array([], dtype="str"))
-        builder, queries = self._prepare(inp)
-        reader = self.index.reader
-        found = search(reader, builder, self.similarity(), queries, self.num_results, progress=self._label())
-        return retrieved_frame(inp, list(found), reader.docno_array)
+        found = self.hits(inp, self.num_results, progress=self._label())
+        return retrieved_frame(inp, list(found), self.index.reader.docno_array)
+
+    def hits(self, queries: pd.DataFrame, num_results: int, *, progress: str | None = None) -> Iterator[Hits]:
+        """The best documents of each row of a query frame, in chunks; see :func:`search`."""
+        builder, prepared = self._prepare(queries)
+        return search(self.index.reader, builder, self.similarity(), prepared, num_results, progress=progress)
 
     def _score(self, inp: pd.DataFrame) -> np.ndarray:
         groups, firsts = group_queries(inp)
@@ -102,11 +108,8 @@ class Retriever(pt.Transformer):
     def _prepare(self, inp: pd.DataFrame) -> tuple[QueryBuilder, list[Any]]:
         self.index.require_field(self.field)
         if self.takes_weights and "query_toks" in inp.columns:
-            weights = [toks if isinstance(toks, dict) else {} for toks in inp["query_toks"]]
-            return self.builder(weighted=True), weights
-        missing = inp["query"].isna()
-        texts = ["" if absent else str(text) for text, absent in zip(inp["query"], missing, strict=True)]
-        return self.builder(weighted=False), texts
+            return self.builder(weighted=True), query_weights(inp)
+        return self.builder(weighted=False), query_texts(inp)
 
     def fuse_rank_cutoff(self, k: int) -> pt.Transformer | None:
         """Retrieve only ``k`` documents where only the first ``k`` are wanted."""
@@ -136,6 +139,17 @@ class Retriever(pt.Transformer):
 
     def __hash__(self) -> int:
         return hash(self._identity())
+
+
+def query_texts(queries: pd.DataFrame) -> list[str]:
+    """The column ``query``; nothing for what is missing."""
+    missing = queries["query"].isna()
+    return ["" if absent else str(text) for text, absent in zip(queries["query"], missing, strict=True)]
+
+
+def query_weights(queries: pd.DataFrame) -> list[dict[str, float]]:
+    """The column ``query_toks``; no terms for what is no dict."""
+    return [weights if isinstance(weights, dict) else {} for weights in queries["query_toks"]]
 
 
 def _at_least_one(num_results: int) -> int:

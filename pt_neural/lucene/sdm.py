@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pt_neural.lucene.jvm import java_class
 from pt_neural.lucene.over_base import OverBase
+from pt_neural.lucene.queries import WeightedQueries
 from pt_neural.lucene.reader import Reader
-from pt_neural.lucene.retrievers import CONTENTS
+from pt_neural.lucene.retrievers import CONTENTS, query_texts
 from pt_neural.lucene.windows import Window, window_query
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from pt_neural.lucene.index import LuceneIndex
 
 _SEARCH = "org.apache.lucene.search"
@@ -22,35 +25,37 @@ _SEARCH = "org.apache.lucene.search"
 
 @dataclass(frozen=True)
 class SDMQueries:
-    """Plain text as terms and windows, for the index whose statistics score the windows."""
+    """Text, and weights of terms or None, as terms and windows, for the index whose statistics score the windows."""
 
     index: LuceneIndex
     field: str
     weights: tuple[float, float, float]
     window: int
 
-    def build(self, queries: Sequence[str]) -> Any:
-        """Lucene queries of texts."""
-        analysis, reader = self.index.analysis, self.index.reader
-        built = [self._query(reader, analysis.terms(text)) for text in queries]
+    def build(self, queries: Sequence[tuple[str, Mapping[str, float] | None]]) -> Any:
+        """Lucene queries of texts; where there are weights, the terms are those that have one."""
+        reader, analysis = self.index.reader, self.index.analysis
+        texts = [analysis.terms(text) for text, _ in queries]
+        weights = [Counter(text) if given is None else given for text, (_, given) in zip(texts, queries, strict=True)]
+        bags = WeightedQueries(self.field).build(weights)
+        built = [self._query(reader, text, bags.get(i)) for i, text in enumerate(texts)]
         result = java_class("java.util.ArrayList")()
         for query in built:
             result.add(query)
         return result
 
-    def _query(self, reader: Reader, terms: list[str]) -> Any:
+    def term_weight(self, terms: Sequence[str]) -> float:
+        """What a term counts beside the windows of a query; 1 where there are none."""
+        return self.weights[0] if len(terms) > 1 else 1.0
+
+    def _query(self, reader: Reader, terms: list[str], bag: Any) -> Any:
         should = java_class(f"{_SEARCH}.BooleanClause$Occur").SHOULD
         boosted = java_class(f"{_SEARCH}.BoostQuery")
         builder = java_class(f"{_SEARCH}.BooleanQuery$Builder")()
-        for query, weight in [*self._terms(terms), *self._windows(reader, terms)]:
+        for query, weight in [(bag, self.term_weight(terms)), *self._windows(reader, terms)]:
             clause = boosted(query, weight)
             builder.add(clause, should)
         return builder.build()
-
-    def _terms(self, terms: list[str]) -> list[tuple[Any, float]]:
-        term, query = java_class("org.apache.lucene.index.Term"), java_class(f"{_SEARCH}.TermQuery")
-        weight = self.weights[0] if len(terms) > 1 else 1.0
-        return [(query(term(self.field, text)), weight * count) for text, count in Counter(terms).items()]
 
     def _windows(self, reader: Reader, terms: list[str]) -> list[tuple[Any, float]]:
         """One ordered and one unordered window for each two neighbours in the query."""
@@ -78,11 +83,15 @@ class SDM(OverBase):
     * Within an unordered window, two terms with g positions between them count 1 / (1 + g), which is how Lucene
       counts spans. One occurrence makes no pair with itself: ``x x`` needs two.
     * A query of one term scores as the base does; one without terms finds nothing.
+    * With a column ``query_toks``, the terms and how much each counts come from there, and the windows still from
+      the text of ``query``. Counts of the query's own terms as weights change no score.
 
     A window is looked up once for each index and then remembered.
     """
 
     label = "SDM"
+    takes_weights = True
+    needs_text = True
     own_parameters = ("weights", "window")
 
     def __init__(
@@ -111,3 +120,9 @@ class SDM(OverBase):
         """Terms and windows."""
         self.index.require_positions(self.field)
         return SDMQueries(self.index, self.field, self.weights, self.window)
+
+    def _prepare(self, inp: pd.DataFrame) -> tuple[SDMQueries, list[Any]]:
+        builder, queries = super()._prepare(inp)
+        if "query_toks" in inp.columns:
+            return builder, list(zip(query_texts(inp), queries, strict=True))
+        return builder, [(text, None) for text in queries]

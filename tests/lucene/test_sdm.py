@@ -1,5 +1,7 @@
 import math
 
+import pandas as pd
+import pyterrier as pt
 import pytest
 
 
@@ -66,6 +68,37 @@ def test_weights_multiply_the_parts(build):
     scores = windows(build, ["river bank", "cow"])
     assert scores("river bank", 0.5, 0)["d0"] == pytest.approx(scores("river bank", 1, 0)["d0"] / 2, rel=1e-4)
     assert scores("river bank", 0, 0) == {}
+
+
+def test_counts_as_weights_change_no_score(build):
+    texts = ["river bank", "bank river bank cow", "cow river side bank", "river", "cow"]
+    index = build([{"docno": f"d{i}", "text": text} for i, text in enumerate(texts)])
+    topics = pd.DataFrame({"qid": ["1", "2", "3"], "query": ["river bank river", "cow", ""]})
+    weights = [{"bank": 1.0, "river": 2.0}, {"cow": 1}, {}]
+    for sdm in (index.sdm(), index.sdm("bm25")):
+        plain, weighted = sdm(topics), sdm(topics.assign(query_toks=weights))
+        pd.testing.assert_frame_equal(weighted[plain.columns], plain)
+        pd.testing.assert_frame_equal(sdm(weighted)[plain.columns], plain)
+
+
+def test_terms_come_from_the_weights_and_windows_from_the_text(build):
+    index = build([{"docno": "d0", "text": "river bank"}, {"docno": "d1", "text": "cow"}, {"docno": "d2", "text": "x"}])
+    sdm = index.sdm("bm25", weights=(0.8, 0.1, 0.05))
+    topics = pd.DataFrame({"qid": ["1"], "query": ["river bank"]})
+    plain = sdm(topics)["score"][0]
+    found = sdm(topics.assign(query_toks=[{"river": 1, "bank": 1, "cow": 0.5}])).set_index("docno")["score"]
+    assert found["d0"] == pytest.approx(plain)
+    assert found["d1"] == pytest.approx(0.8 * 0.5 * index.bm25().search("cow")["score"][0])
+    windows = sdm(topics.assign(query_toks=[{}]))
+    terms = index.bm25()(topics)["score"][0]
+    assert windows["score"].tolist() == pytest.approx([plain - 0.8 * terms], rel=1e-4)
+
+
+def test_weights_need_the_text_too_and_are_not_negative(index):
+    with pytest.raises(pt.validate.InputValidationError, match="query"):
+        index.sdm()(pd.DataFrame({"qid": ["1"], "query_toks": [{"okapi": 1.0}]}))
+    with pytest.raises(ValueError, match="query_toks: the weight of 'okapi' is -1"):
+        index.sdm()(pd.DataFrame({"qid": ["1"], "query": ["okapi"], "query_toks": [{"okapi": -1}]}))
 
 
 def test_an_index_without_positions_says_how_to_get_them(build, corpus):
