@@ -30,7 +30,7 @@ class LuceneIndexer(pt.Indexer):
         fields: Fields of a document that are joined into Anserini's field ``contents``, those that it has.
         separate_fields: Fields that are also searched by themselves, as in ``index.bm25(field="title")``.
         positions: Keep positions of terms, which SDM needs.
-        vectors: Keep the term vector of each document, which RM3 needs.
+        vectors: Keep the term vector of each document, which RM3 and latent concept expansion need.
         store_text: Keep the text of all these fields beside Lucene, for :meth:`LuceneIndex.text_loader`.
         raw: Store each document in Lucene as well, as JSON, for other tools. Slow to read and large.
         stemmer: ``"porter"``, ``"krovetz"`` or ``"none"``.
