@@ -13,13 +13,16 @@ _FILES = {
     "Duet": "duet",
     "DuetDistributed": "duet",
     "DuetLocal": "duet",
+    "LDA": "lda",
     "LSA": "lsa",
     "MatchTensor": "match_tensor",
     "MatchTensorSSM": "match_tensor",
+    "PLSA": "plsa",
     "Rocchio": "rocchio",
     "SSI": "ssi",
     "SSM": "ssm",
     "TFIDF": "tf_idf",
+    "TopicCosine": "topic_cosine",
     "WordTranslation": "word_translation",
 }
 

@@ -56,6 +56,8 @@ class TopicModel(LanguageModelRanker):
         self.num_topics = checked_number("num_topics", num_topics, int, least=1)
         self.word_topics = self.query_word_topics = self.prior = None
         self._history: list[dict[str, Any]] = []
+        self._kept_topics = LastVocabulary()
+        self._fingerprint: str | None = None
         super().__init__(
             unigram_weight=unigram_weight,
             mu=mu,
@@ -83,7 +85,7 @@ class TopicModel(LanguageModelRanker):
         self.word_topics, self.query_word_topics, self.prior = word_topics, query_word_topics, prior
         self._history = list(history)
         self._kept_topics = LastVocabulary()
-        self._fingerprint: str | None = None
+        self._fingerprint = None
         self._set_vocabulary(vocabulary)
 
     def _represent(self, sequences: PackedSequences, counts: DocumentCounts) -> np.ndarray:

@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 
 from pt_neural.models.compiled import compiled
 
+WORTH_A_THREAD = 10_000  # words of documents
 LEAST = 1e-30  # a probability that a loop may divide by; smaller ones are zero
 
 
@@ -150,6 +151,9 @@ def fold_in(
 def in_threads(task: Callable[[int, int], object], starts: np.ndarray) -> None:
     """Call a function with bounds of rows that together are all, each time of about as many elements."""
     threads = numba.get_num_threads()
+    if threads == 1 or starts[-1] < WORTH_A_THREAD:
+        task(0, len(starts) - 1)
+        return
     bounds = np.searchsorted(starts, np.linspace(0, starts[-1], 8 * threads + 1)[1:-1])
     bounds = np.unique([0, *bounds, len(starts) - 1]).tolist()
     with ThreadPoolExecutor(threads) as pool:

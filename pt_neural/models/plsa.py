@@ -1,0 +1,136 @@
+"""Probabilistic latent semantic analysis (Hofmann, SIGIR 1999), a baseline of the CLSM paper."""
+
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from pt_neural._arguments import checked_number
+from pt_neural.models.corpus_topics import CorpusTopicModel, Estimate
+from pt_neural.models.topic_steps import Mixtures, expectation_maximisation
+from pt_neural.text import ForwardIndex
+
+
+class PLSA(CorpusTopicModel):
+    """Query likelihood with documents as mixtures of topics, learned by expectation maximisation.
+
+    P_model(w|d) = sum over topics z of P(w|z) P(z|d) (Hofmann 1999, equation 1). The topics are learned from the
+    documents of a collection alone. The CLSM paper learns them by MAP estimation: here, with pseudo-counts as Dirichlet
+    priors, for words of topics and for topics of documents. Without pseudo-counts it is Hofmann's maximum likelihood,
+    which non-negative matrix factorisation by Kullback-Leibler divergence maximises too. A document's P(z|d) is
+    inferred when it is read, with the topics as they are, so that any text can be ranked.
+
+    On the dev queries of ``neural:pydocs``, a ``topic_prior`` of 0 to 0.5, a ``word_prior`` of 0 to 0.1, and 50 to 200
+    iterations differed by no more than another seed. There, with 200 words a document, a ``mu`` of 100 was better than
+    1000, which is the default here as in ``index.ql()``. The default of ``unigram_weight`` is that of Wei & Croft
+    (2006). Choose both on dev queries.
+
+    Args:
+        num_topics: Number of topics; the CLSM paper has 100 and 500.
+        topic_prior: Occurrences of each topic that a document is thought to have besides; 0 for maximum likelihood.
+        word_prior: Occurrences of each word that a topic is thought to have besides; likewise.
+        iterations: Most iterations.
+        tolerance: Learning ends when an iteration adds less than this part of its size to the log posterior; with 0,
+            when it adds nothing.
+        min_count: Words that occur less often are left out.
+        max_terms: Keep only that many of the most frequent words; None keeps all.
+        seed: Seed of the topics that the first iteration starts with; results do not depend on the number of threads.
+        unigram_weight: Weight of the unigram model, from 0 to 1; may be set on a fitted model.
+        mu: Weight of the collection against the document in the unigram model, in words, above 0; likewise.
+        fields: Text columns, joined by a space; those that a frame lacks are passed over, one must be there. None for
+            those of ``documents``, or ``title`` and ``text`` without a forward index.
+        documents: A forward index: re-ranking then needs ``docno`` only, no text and no tokenising.
+        batch_size: Documents read at a time.
+        verbose: Show progress bars while reading documents and scoring.
+
+    Attributes:
+        history: One row an iteration, from 0 for the start: ``iteration``, ``log_likelihood`` of the collection,
+            ``log_posterior``, which never falls, and ``seconds`` since the start.
+
+    Raises:
+        TypeError: If an argument is of another kind than said here.
+        ValueError: If a setting is out of range.
+
+    Example::
+
+        plsa = pn.PLSA(num_topics=100, mu=100).fit_corpus(docs.get_corpus_iter())
+        plsa.topics(words=5)
+        (bm25 % 100 >> index.text_loader() >> plsa).search("pairwise distance")
+    """
+
+    schematic = {"label": "PLSA", "help_url": None}
+    artifact_format = "plsa"
+    fitted_with: ClassVar[tuple[str, ...]] = (
+        "num_topics",
+        "topic_prior",
+        "word_prior",
+        "iterations",
+        "tolerance",
+        "min_count",
+        "max_terms",
+        "seed",
+    )
+
+    def __init__(
+        self,
+        num_topics: int = 100,
+        *,
+        topic_prior: float = 0.1,
+        word_prior: float = 0.1,
+        iterations: int = 100,
+        tolerance: float = 1e-4,
+        min_count: int = 1,
+        max_terms: int | None = None,
+        seed: int = 13,
+        unigram_weight: float = 0.7,
+        mu: float = 1000,
+        fields: str | Sequence[str] | None = None,
+        documents: ForwardIndex | None = None,
+        batch_size: int = 1024,
+        verbose: bool = False,
+    ):
+        self.topic_prior = checked_number("topic_prior", topic_prior, float, least=0)
+        self.word_prior = checked_number("word_prior", word_prior, float, least=0)
+        self.iterations = checked_number("iterations", iterations, int, least=1)
+        self.tolerance = checked_number("tolerance", tolerance, float, least=0)
+        self.min_count = checked_number("min_count", min_count, int, least=1)
+        self.max_terms = checked_number("max_terms", max_terms, int, least=1, optional=True)
+        self.seed = checked_number("seed", seed, int, least=0)
+        super().__init__(
+            num_topics,
+            unigram_weight=unigram_weight,
+            mu=mu,
+            fields=fields,
+            documents=documents,
+            batch_size=batch_size,
+            verbose=verbose,
+        )
+
+    def _estimates(self, counts: csr_array, *, verbose: bool) -> Iterator[Estimate]:
+        prior = np.full(self.num_topics, self.topic_prior, dtype=np.float32)
+        words = max(float(counts.sum(dtype=np.float64)), 1.0)
+        before = -np.inf
+        for iteration, now in enumerate(self._iterations(counts)):
+            measures = {"log_likelihood": now.log_likelihood, "log_posterior": now.log_posterior}
+            yield Estimate(
+                iteration, now.log_likelihood / words, measures, lambda topics=now.word_topics: (topics, prior)
+            )
+            if iteration == self.iterations or now.log_posterior - before < self.tolerance * abs(before):
+                return
+            before = now.log_posterior
+
+    def _iterations(self, counts: csr_array) -> Iterator[Mixtures]:
+        word_topics, document_topics = _start(*counts.shape, self.num_topics, self.seed)
+        priors = {"word_prior": self.word_prior, "topic_prior": self.topic_prior}
+        return expectation_maximisation(counts, word_topics, document_topics, **priors)
+
+    def __repr__(self) -> str:
+        return f"PLSA(num_topics={self.num_topics})"
+
+
+def _start(documents: int, words: int, topics: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Random topics, any distribution of words as probable as any other, which all documents have alike."""
+    word_topics = np.random.default_rng(seed).standard_exponential((words, topics), dtype=np.float32)
+    word_topics /= word_topics.sum(axis=0, dtype=np.float64).astype(np.float32)
+    return word_topics, np.full((documents, topics), 1 / topics, dtype=np.float32)

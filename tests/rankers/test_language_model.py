@@ -1,0 +1,249 @@
+"""Query likelihood beside probabilities worked out word by word, with a model of relative frequencies."""
+
+import math
+import pickle
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+
+import pt_neural as pn
+from pt_neural.rankers.document_counts import DocumentCounts, stacked
+from pt_neural.rankers.language_model import LanguageModelRanker
+from pt_neural.text import PackedSequences, Vocabulary, tokenise
+
+
+class Frequencies(LanguageModelRanker):
+    """P_model(w|d) is the relative frequency of the word in the document."""
+
+    artifact_format = "frequencies"
+    fitted_with = ("power",)
+    fitting = "model.count(corpus)"
+
+    def __init__(self, *, power=1, unigram_weight=0.7, mu=10, **options):
+        self.power = power
+        super().__init__(unigram_weight=unigram_weight, mu=mu, **options)
+
+    def count(self, corpus):
+        texts = [tokenise(f"{document['title']} {document['text']}") for document in corpus]
+        self._set_vocabulary(Vocabulary.build(texts))
+        return self
+
+    def _represent(self, sequences, counts):
+        return counts.lengths
+
+    def word_probabilities(self, words, documents):
+        return documents.of_words(words) / np.maximum(documents.own, 1)[:, None]
+
+    def fingerprint(self):
+        return None
+
+    def _save_parts(self, directory):
+        self.vocabulary.save(directory / "vocabulary")
+
+    def _load_parts(self, directory):
+        self._set_vocabulary(Vocabulary.load(directory / "vocabulary"))
+
+    def __repr__(self):
+        return "Frequencies()"
+
+
+def likelihood(query: str, text: str, corpus, unigram_weight: float, mu: float) -> float:
+    collection = [word for document in corpus for word in tokenise(f"{document['title']} {document['text']}")]
+    words = [word for word in tokenise(text) if word in collection]
+    total = 0.0
+    for word in tokenise(query):
+        if word in collection:
+            everywhere = collection.count(word) / len(collection)
+            unigram = (words.count(word) + mu * everywhere) / (len(words) + mu)
+            model = words.count(word) / len(words) if words else 0
+            total += math.log(unigram_weight * unigram + (1 - unigram_weight) * model)
+    return total
+
+
+@pytest.fixture
+def model(corpus) -> Frequencies:
+    return Frequencies().count(corpus)
+
+
+@pytest.fixture
+def candidates(corpus, topics) -> pd.DataFrame:
+    return topics.merge(pd.DataFrame(corpus), how="cross")
+
+
+@pytest.fixture
+def forward(tmp_path, corpus) -> pn.ForwardIndex:
+    return pn.ForwardIndex.build(tmp_path / "forward", corpus, verbose=False)
+
+
+@pytest.mark.parametrize("mu", [0.5, 10, 2000])
+@pytest.mark.parametrize("unigram_weight", [0.3, 1])
+def test_scores_are_logarithms_of_query_likelihoods(model, corpus, candidates, unigram_weight, mu):
+    model.unigram_weight, model.mu = unigram_weight, mu
+    scored = model.transform(candidates)
+    expected = [
+        likelihood(row.query, f"{row.title} {row.text}", corpus, unigram_weight, mu) for row in candidates.itertuples()
+    ]
+    np.testing.assert_allclose(scored["score"], expected, rtol=1e-5)
+    assert scored.groupby("qid")["rank"].apply(sorted).tolist() == [list(range(6))] * 3
+    pd.testing.assert_frame_equal(scored[candidates.columns], candidates)
+
+
+def test_with_no_unigram_model_a_word_that_is_missing_is_next_to_impossible(model, candidates):
+    model.unigram_weight = 0
+    scored = model.transform(candidates).set_index(["qid", "docno"])["score"]
+    assert scored["q1", "d1"] == pytest.approx(2 * math.log(1 / 11) + math.log(1), rel=1e-5)
+    assert scored["q1", "d4"] == pytest.approx(2 * math.log(1e-30))
+    assert scored["q1", "d6"] == pytest.approx(math.log(1e-30) + math.log(1 / 11), rel=1e-5)
+
+
+def test_words_of_the_query_count_as_often_as_they_occur_and_unknown_ones_not_at_all(model, corpus):
+    queries = ["city", "city city", "city zebra", "zebra", "", None]
+    frame = pd.DataFrame({"qid": list("123456"), "query": queries, **corpus[0]})
+    one, two, unknown, *none = model.transform(frame)["score"]
+    assert (two, unknown) == pytest.approx((2 * one, one))
+    assert none == [0, 0, 0]
+
+
+def test_documents_without_known_words_have_the_probabilities_of_the_collection(model, corpus):
+    texts = ["", None, float("nan"), "?!", "zebra zebra", "😀"]
+    frame = pd.DataFrame({"qid": "1", "query": "city", "docno": list("abcdef"), "text": texts})
+    expected = likelihood("city", "", corpus, 0.7, 10)
+    assert model.transform(frame)["score"].tolist() == pytest.approx([expected] * 6)
+
+
+def test_a_word_that_the_collection_lacks_counts_as_half_an_occurrence(corpus):
+    model = Frequencies(unigram_weight=1)
+    model._set_vocabulary(Vocabulary(["city", "town"], np.array([3, 0])))
+    frame = pd.DataFrame({"qid": "1", "query": "town", "docno": ["a"], "text": [""]})
+    assert model.transform(frame)["score"].tolist() == pytest.approx([math.log(0.5 / 3.5)])
+
+
+@pytest.mark.parametrize("batch_size", [1, 4, 1024])
+def test_documents_of_a_forward_index_score_as_their_texts(model, corpus, candidates, forward, batch_size):
+    expected = model.transform(candidates)["score"]
+    stored = Frequencies(documents=forward, batch_size=batch_size).count(corpus)
+    bare = candidates[["qid", "query", "docno"]].sample(frac=1, random_state=1)
+    np.testing.assert_allclose(stored.transform(bare)["score"], expected[bare.index], rtol=1e-6)
+    copy = pickle.loads(pickle.dumps(stored))
+    pd.testing.assert_frame_equal(copy.transform(bare), stored.transform(bare))
+
+
+def test_scores_do_not_depend_on_the_other_rows(model, candidates):
+    whole = model.transform(candidates)["score"]
+    single = pd.concat(model.transform(candidates.iloc[[row]]) for row in range(len(candidates)))["score"]
+    np.testing.assert_allclose(single, whole, rtol=1e-6)
+    twice = model.transform(pd.concat([candidates, candidates]))["score"]
+    np.testing.assert_allclose(twice, [*whole, *whole], rtol=1e-6)
+
+
+def test_retrieval_finds_the_best_of_all_documents(model, corpus, topics, candidates, tmp_path):
+    extra = [*corpus, {"docno": "d0", "title": "", "text": "zebra"}]
+    index = pn.ForwardIndex.build(tmp_path / "more", extra, verbose=False)
+    retriever = model.retriever(index, num_results=4)
+    expected = model.transform(candidates).sort_values(["qid", "rank"]).query("rank < 4").reset_index(drop=True)
+    for _ in range(2):  # the second time from memory
+        found = retriever.transform(topics)
+        assert found["docno"].tolist() == expected["docno"].tolist()
+        np.testing.assert_allclose(found["score"], expected["score"], rtol=1e-6)
+    every = model.retriever(index).transform(topics)
+    assert "d0" not in set(every["docno"])
+    assert len(every) == 18
+    nothing = pd.DataFrame({"qid": ["1", "2"], "query": ["zebra", ""]})
+    assert len(retriever.transform(nothing)) == 0
+    assert len(retriever.transform(topics.iloc[:0])) == 0
+    model.mu = 1000
+    assert retriever.transform(topics)["score"].tolist() != pytest.approx(expected["score"].tolist())
+
+
+def test_a_text_of_a_million_characters(model, corpus):
+    long = "city river " * 100_000
+    frame = pd.DataFrame({"qid": "1", "query": "city", "docno": ["a", "b"], "text": [long, "city"]})
+    expected = [likelihood("city", "city river " * 10, corpus, 0.7, 1e-9), likelihood("city", "city", corpus, 0.7, 10)]
+    assert model.transform(frame)["score"].tolist() == pytest.approx(expected, rel=1e-3)
+
+
+def test_empty_frames(model, candidates):
+    for ranker in (model, Frequencies()):
+        assert list(ranker.transform(candidates.iloc[:0])) == [*candidates, "score", "rank"]
+
+
+def test_what_is_missing_is_named(model, candidates, forward):
+    with pytest.raises(pt.validate.InputValidationError, match=r"has no text for Frequencies\(\)"):
+        model.transform(candidates[["qid", "query", "docno"]])
+    with pytest.raises(pt.validate.InputValidationError, match="lacks query"):
+        model.transform(candidates.drop(columns="query"))
+    model.documents = forward
+    with pytest.raises((KeyError, ValueError), match="d99"):
+        model.transform(candidates.assign(docno="d99"))
+    with pytest.raises(TypeError, match="forward index"):
+        model.retriever("forward")
+    with pytest.raises(ValueError, match="at least 1"):
+        model.retriever(forward, num_results=0)
+    model = Frequencies(fields="title")
+    with pytest.raises(ValueError, match="holds title, text"):
+        model.retriever(forward)
+
+
+def test_a_model_that_is_not_fitted_or_changed_afterwards_says_so(model, candidates, forward, topics, tmp_path):
+    unfitted = Frequencies()
+    for use in (
+        lambda: unfitted.transform(candidates),
+        lambda: unfitted.retriever(forward).transform(topics),
+        lambda: unfitted.save(tmp_path / "model"),
+    ):
+        with pytest.raises(RuntimeError, match=r"not fitted yet: call model\.count\(corpus\)"):
+            use()
+    model.power = 2
+    with pytest.raises(RuntimeError, match=r"power of Frequencies\(\) changed after fitting"):
+        model.transform(candidates)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"unigram_weight": 1.1}, "unigram_weight must be at most 1"),
+        ({"unigram_weight": -0.1}, "unigram_weight must be at least 0"),
+        ({"mu": 0}, "mu must be above 0"),
+        ({"mu": float("inf")}, "mu must be finite"),
+        ({"batch_size": 0}, "batch_size must be at least 1"),
+    ],
+)
+def test_settings_out_of_range(setting, message):
+    with pytest.raises(ValueError, match=message):
+        Frequencies(**setting)
+
+
+def test_settings_of_ranking_may_differ_in_what_is_loaded(model, candidates, tmp_path):
+    model.save(tmp_path / "model")
+    pd.testing.assert_frame_equal(
+        Frequencies.load(tmp_path / "model").transform(candidates), model.transform(candidates)
+    )
+    loaded = Frequencies.load(tmp_path / "model", unigram_weight=1, mu=3)
+    model.unigram_weight, model.mu = 1, 3
+    pd.testing.assert_frame_equal(loaded.transform(candidates), model.transform(candidates))
+    with pytest.raises(ValueError, match="power cannot be changed by loading"):
+        Frequencies.load(tmp_path / "model", power=3)
+
+
+def test_progress_is_shown_if_asked_for(model, candidates, capsys):
+    model.transform(candidates)
+    assert capsys.readouterr().err == ""
+    model.verbose = True
+    model.transform(candidates)
+    assert "Frequencies() documents" in capsys.readouterr().err
+
+
+def test_counts_by_document_and_by_word_are_the_same():
+    counts = DocumentCounts.of(PackedSequences.from_lists([[2, 0, 2, -1], [], [1]]), 3)
+    words = np.array([2, 1])
+    assert counts.of_words(words).tolist() == [[2, 0], [0, 0], [0, 1]]
+    assert counts.lengths.tolist() == [3, 0, 1]
+    np.testing.assert_array_equal(counts.with_postings().of_words(words), counts.of_words(words))
+    weights = DocumentCounts.of(PackedSequences.from_lists([[0, 2], [1, 1]]), 3).counts
+    assert counts.sums(weights).tolist() == [[3, 0], [0, 0], [0, 2]]
+    np.testing.assert_array_equal(counts.with_postings().sums(weights), counts.sums(weights))
+    joined = stacked([counts.counts, counts.take(np.array([0])).counts])
+    assert joined.toarray().tolist() == [[1, 0, 2], [0, 0, 0], [0, 1, 0], [1, 0, 2]]
+    assert stacked([None, None]) is None
