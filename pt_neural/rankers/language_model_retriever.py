@@ -59,6 +59,7 @@ class LanguageModelRetriever(Retriever):
         self, model: "LanguageModelRanker", documents: ForwardIndex, *, num_results: int = 1000, verbose: bool = False
     ):
         require_forward_index(documents)
+        self.documents = documents
         super().__init__(model, documents, ForwardIndexTable(documents), num_results=num_results, verbose=verbose)
 
     def _scorer(self, texts: list[str], rows: np.ndarray) -> Callable[[slice], np.ndarray]:

@@ -150,6 +150,9 @@ def test_retrieval_finds_the_best_of_all_documents(model, corpus, topics, candid
     every = model.retriever(index).transform(topics)
     assert "d0" not in set(every["docno"])
     assert len(every) == 18
+    cut = (model.retriever(index) % 4).compile()
+    assert cut.num_results == 4
+    assert cut.transform(topics)["docno"].tolist() == expected["docno"].tolist()
     nothing = pd.DataFrame({"qid": ["1", "2"], "query": ["zebra", ""]})
     assert len(retriever.transform(nothing)) == 0
     assert len(retriever.transform(topics.iloc[:0])) == 0
