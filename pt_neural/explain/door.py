@@ -11,13 +11,15 @@ from pt_neural.explain.desm import explain_desm
 from pt_neural.explain.drop_occurrences import explain_occurrences
 from pt_neural.explain.drop_terms import explain_terms
 from pt_neural.explain.explanation import Explanation
+from pt_neural.explain.likelihood import explain_likelihood
 from pt_neural.explain.match_tensor import explain_match_tensor
 from pt_neural.explain.matches import explain_matches
 from pt_neural.explain.word_pairs import explain_word_pairs
-from pt_neural.models import CLSM, DESM, SSI, SSM, TFIDF
+from pt_neural.models import CLSM, DESM, SSI, SSM, TFIDF, PhraseTranslation
 from pt_neural.models.match_tensor_ranker import MatchTensorRanker
 from pt_neural.rankers import TwoTower
 from pt_neural.rankers.interaction import Interaction
+from pt_neural.rankers.language_model import LanguageModelRanker
 from pt_neural.text.fields import FIELD_END
 
 # The first kind that a model is; the first method is the default.
@@ -27,6 +29,8 @@ _EXPLAINERS = {
     TwoTower: {"drop": explain_terms},
     SSI: {"word-pairs": explain_word_pairs, "drop": explain_terms},
     TFIDF: {"word-pairs": explain_word_pairs, "drop": explain_terms},
+    PhraseTranslation: {"drop": explain_terms},
+    LanguageModelRanker: {"likelihood": explain_likelihood, "drop": explain_terms},
     MatchTensorRanker: {
         "match-tensor": explain_match_tensor,
         "drop": explain_occurrences,
@@ -62,11 +66,14 @@ def explain(
     - ``"word-pairs"``, SSI and TFIDF only: what each word of the query adds to the score together with each word of
       the document, as a heat map and by the strongest pairs; see
       :func:`~pt_neural.explain.word_pairs.explain_word_pairs` (option ``pairs``).
-    - ``"drop"``, all rankers: how the score changes without a word. Two-tower rankers, SSI and TFIDF lose all
-      occurrences of a term at once; see :func:`~pt_neural.explain.drop_terms.explain_terms`. Interaction rankers, which
-      know positions, and SSM with attention lose one occurrence at a time, and a Duet's local and distributed model are
-      explained side by side; see :func:`~pt_neural.explain.drop_occurrences.explain_occurrences` (both: option
-      ``terms``).
+    - ``"likelihood"``, PLSA, LDA, BLTM and WordTranslation only: how probable the document makes each word of the
+      query, and which of its words or topics make it so; see
+      :func:`~pt_neural.explain.likelihood.explain_likelihood` (option ``sources``).
+    - ``"drop"``, all rankers: how the score changes without a word. Two-tower rankers, SSI, TFIDF and those that score
+      by query likelihood lose all occurrences of a term at once; see
+      :func:`~pt_neural.explain.drop_terms.explain_terms`. Interaction rankers, which know positions, and SSM with
+      attention lose one occurrence at a time, and a Duet's local and distributed model are explained side by side; see
+      :func:`~pt_neural.explain.drop_occurrences.explain_occurrences` (both: option ``terms``).
     - ``"matches"``, interaction rankers such as the Duet: where the terms of the query stand in one or several
       documents; see :func:`~pt_neural.explain.matches.explain_matches` (option ``labels``).
 
@@ -76,7 +83,8 @@ def explain(
         text: The document's text, or a dict of its fields, of which ``"match-tensor"`` sees where each ends; for
             ``"matches"`` also a list of documents. Anything else, such as None or NaN, is an empty text.
         method: How to explain; by default ``"similarity"`` for DESM, ``"max-pooling"`` for CLSM, ``"match-tensor"`` for
-            MatchTensor and MatchTensorSSM, ``"word-pairs"`` for SSI and TFIDF, else ``"drop"``.
+            MatchTensor and MatchTensorSSM, ``"word-pairs"`` for SSI and TFIDF, ``"likelihood"`` for topic models and
+            WordTranslation, else ``"drop"``.
         **options: What the method takes.
 
     Returns:
@@ -122,6 +130,6 @@ def _methods(model: pt.Transformer) -> dict:
         if isinstance(model, kind):
             return methods
     raise TypeError(
-        f"no explanation for {model!r}; give the ranker itself, such as DESM, LSA, DSSM, CLSM, SSI, Duet or "
-        "MatchTensor, not the pipeline around it or a part of it"
+        f"no explanation for {model!r}; give the ranker itself, such as DESM, LSA, DSSM, CLSM, SSI, LDA, Duet "
+        "or MatchTensor, not the pipeline around it or a part of it"
     )

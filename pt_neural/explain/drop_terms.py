@@ -11,13 +11,16 @@ from pt_neural.explain.explanation import SIDES
 from pt_neural.explain.scoring import towers
 from pt_neural.explain.words import WordExplanation, word_occurrences
 from pt_neural.rankers import BilinearRanker, TwoTower
+from pt_neural.rankers.language_model import LanguageModelRanker
 from pt_neural.text import PackedSequences, Vocabulary
 from pt_neural.text.packed import offsets_of
 
 Scorer = Callable[[PackedSequences, Vocabulary], np.ndarray]
 
 
-def explain_terms(model: TwoTower | BilinearRanker, query: str, text: str, *, terms: int = 200) -> WordExplanation:
+def explain_terms(
+    model: TwoTower | BilinearRanker | LanguageModelRanker, query: str, text: str, *, terms: int = 200
+) -> WordExplanation:
     """Drop each term from the query or from the document, all its occurrences at once, and score what is left.
 
     The contribution of a term is the score of the full text minus that of the text without it. The words around it

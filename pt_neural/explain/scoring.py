@@ -7,9 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pt_neural.rankers import BilinearRanker, TwoTower
+from pt_neural.rankers.document_counts import DocumentCounts
+from pt_neural.rankers.language_model import LanguageModelRanker
 from pt_neural.rankers.row_scores import row_scores
 from pt_neural.rankers.weighed import Weighed, products
 from pt_neural.text import PackedSequences, Vocabulary
+from pt_neural.text.packed import pack_texts
 
 
 class Towers(NamedTuple):
@@ -28,11 +31,13 @@ class Towers(NamedTuple):
     scores: Callable[[Any, Any], np.ndarray]
 
 
-def towers(model: TwoTower | BilinearRanker) -> Towers:
+def towers(model: TwoTower | BilinearRanker | LanguageModelRanker) -> Towers:
     """What a ranker makes of texts, with its scores."""
     if isinstance(model, BilinearRanker):
         scores = partial(_weighed_scores, model)
         return Towers(model.weigh_queries, model.weigh_documents, model.weigh_sequences, scores)
+    if isinstance(model, LanguageModelRanker):
+        return Towers(list, partial(_read_texts, model), model.read_sequences, partial(_likelihoods, model))
     scores = partial(vector_scores, least=model.least_score)
     return Towers(model.encode_queries, model.encode_documents, model.encode_sequences, scores)
 
@@ -50,6 +55,19 @@ def vector_scores(queries: np.ndarray, documents: np.ndarray, *, least: float) -
     """
     rows = np.arange(max(len(queries), len(documents)))
     return row_scores(queries, rows % len(queries), documents, rows % len(documents), least=least)
+
+
+def _read_texts(model: LanguageModelRanker, texts: Sequence[str]) -> DocumentCounts:
+    sequences, terms = pack_texts(texts)
+    return model.read_sequences(sequences, Vocabulary(terms))
+
+
+def _likelihoods(model: LanguageModelRanker, queries: list[str], documents: DocumentCounts) -> np.ndarray:
+    if len(queries) == 1:
+        return model.log_likelihoods(model.query_words(queries[0]), documents).astype(np.float32)
+    one = zip(queries, np.arange(len(queries)) % len(documents), strict=True)
+    scores = [model.log_likelihoods(model.query_words(text), documents.take(np.array([row])))[0] for text, row in one]
+    return np.array(scores, dtype=np.float32)
 
 
 def _weighed_scores(model: BilinearRanker, queries: Weighed, documents: Weighed) -> np.ndarray:

@@ -1,0 +1,131 @@
+"""Where the probability of each query word comes from, for rankers that score by query likelihood."""
+
+import numpy as np
+import pandas as pd
+
+from pt_neural._arguments import checked_number
+from pt_neural.explain.likelihood_explanation import KINDS, LikelihoodExplanation
+from pt_neural.explain.words import word_occurrences
+from pt_neural.models import WordTranslation
+from pt_neural.models.topic_model import TopicModel
+from pt_neural.rankers.document_counts import DocumentCounts
+from pt_neural.rankers.language_model import LanguageModelRanker
+from pt_neural.text import Vocabulary
+from pt_neural.text.packed import pack_texts
+
+NAMED_BY = 3  # words a topic
+
+
+def explain_likelihood(model: LanguageModelRanker, query: str, text: str, *, sources: int = 5) -> LikelihoodExplanation:
+    """Tell how probable the document makes each word of the query, and why.
+
+    The score is the sum of log P(w|d) over the words w of the query, and P(w|d) is a sum over its sources: the same
+    word in the document (in the unigram model, and where it is its own translation), the collection, and what the model
+    adds: other words u of the document, t(w|u) times the share of u in it, or topics of the document, P(w|z) P(z|d).
+    The factor P(w|d) / P(w|C) tells what the word speaks for this document.
+
+    Args:
+        model: The model, fitted.
+        query: The query's text.
+        text: The document's text.
+        sources: So many of the words or topics that add most to a query word are told one by one.
+
+    Returns:
+        An explanation; its frame is empty where the query has no known word.
+
+    Raises:
+        ValueError: If ``sources`` is below 1.
+
+    Example::
+
+        explanation = pn.explain(lda, "pairwise distance", text)
+        explanation.to_frame().head()
+        explanation.plot()
+    """
+    checked_number("sources", sources, int, least=1)
+    packed, terms = pack_texts([text])
+    words, document = _read(model, query), model.read_sequences(packed, Vocabulary(terms))
+    distinct, first, counts = np.unique(words, return_index=True, return_counts=True)
+    order = np.argsort(first)
+    distinct, counts = distinct[order], counts[order]
+    found = _sources(model, distinct, document)
+    probability = model.mixed_probabilities(distinct, document)[0].astype(float)
+    query_words = pd.DataFrame(
+        {
+            "word": [model.vocabulary.terms[word] for word in distinct],
+            "count": counts,
+            "probability": probability,
+            "collection": model.collection_probabilities(distinct).astype(float),
+        }
+    )
+    return LikelihoodExplanation(
+        title=repr(model),
+        query=query,
+        text=text,
+        score=float(model.log_likelihoods(words, document)[0]),
+        note=_note(model),
+        words=pd.concat([word_occurrences(query, "query", text), word_occurrences(text, "document", query)]),
+        query_words=query_words,
+        all_sources=found,
+        sources=sources,
+    )
+
+
+def _read(model: LanguageModelRanker, query: str) -> np.ndarray:
+    model._require_fitted()
+    return model.query_words(query)
+
+
+def _sources(model: LanguageModelRanker, words: np.ndarray, document: DocumentCounts) -> pd.DataFrame:
+    """One row for each source of a word's probability: ``word``, ``kind``, ``source``, ``probability``."""
+    weight, of_length = model.unigram_weight, 1 / (document.lengths[0] + model.mu)
+    terms = [model.vocabulary.terms[word] for word in words]
+    same = weight * of_length * document.of_words(words)[0]
+    collection = weight * of_length * model.mu * model.collection_probabilities(words)
+    names, kind, added = _of_model(model, words, document)
+    itself = np.array(terms, dtype=object)[:, None] == np.array(names, dtype=object)
+    same = same + (1 - weight) * (added * itself).sum(axis=1)
+    rows, columns = np.nonzero(added * ~itself)
+    of_model = [terms[row] for row in rows], kind, [names[column] for column in columns]
+    parts = [
+        _rows(terms, "same word", terms, same),
+        _rows(terms, "collection", [""] * len(terms), collection),
+        _rows(*of_model, (1 - weight) * added[rows, columns]),
+    ]
+    found = pd.concat(parts, ignore_index=True)
+    return found[found["probability"] > 0].reset_index(drop=True)
+
+
+def _rows(words: list[str], kind: str, sources: list[str], probabilities: np.ndarray) -> pd.DataFrame:
+    columns = {"word": words, "kind": kind, "source": sources, "probability": np.asarray(probabilities, dtype=float)}
+    return pd.DataFrame(columns).astype({"word": object, "kind": object, "source": object})
+
+
+def _of_model(
+    model: LanguageModelRanker, words: np.ndarray, document: DocumentCounts
+) -> tuple[list[str], str, np.ndarray]:
+    """Sources of P_model, what they are, and what each adds: float of shape ``(words, sources)``."""
+    if isinstance(model, TopicModel):
+        return _topic_names(model), KINDS[3], model.query_word_topics[words] * document.own[0]
+    there = document.counts.indices
+    shares = document.counts.data / max(document.lengths[0], 1)
+    names = [model.vocabulary.terms[word] for word in there]
+    return names, KINDS[2], model.table[words][:, there].toarray() * shares
+
+
+def _topic_names(model: TopicModel) -> list[str]:
+    """Topics by the words that tell them from the collection: those of the largest P(w|z) log(P(w|z) / P(w|C))."""
+    topics, collection = model.word_topics.T, model.collection_probabilities(slice(None))
+    telling = topics * np.log(np.maximum(topics, 1e-30) / collection)
+    best = np.argsort(-telling, axis=1, kind="stable")[:, :NAMED_BY]
+    named = (", ".join(model.vocabulary.terms[word] for word in words) for words in best)
+    return [f"topic {number}: {words}" for number, words in enumerate(named)]
+
+
+def _note(model: LanguageModelRanker) -> str:
+    what = "words that it may translate" if isinstance(model, WordTranslation) else "topics"
+    return (
+        "Bold: words that query and document share. A word's probability is that of the unigram model, weighted by "
+        f"{model.unigram_weight:g}, and that of the document's {what}; the factor tells how much more probable the "
+        "document makes it than the collection."
+    )
