@@ -111,7 +111,7 @@ class PLSA(CorpusTopicModel):
         prior = np.full(self.num_topics, self.topic_prior, dtype=np.float32)
         words = max(float(counts.sum(dtype=np.float64)), 1.0)
         before = -np.inf
-        for iteration, now in enumerate(self._iterations(counts)):
+        for iteration, now in enumerate(self._mixtures(counts)):
             measures = {"log_likelihood": now.log_likelihood, "log_posterior": now.log_posterior}
             yield Estimate(
                 iteration, now.log_likelihood / words, measures, lambda topics=now.word_topics: (topics, prior)
@@ -120,7 +120,7 @@ class PLSA(CorpusTopicModel):
                 return
             before = now.log_posterior
 
-    def _iterations(self, counts: csr_array) -> Iterator[Mixtures]:
+    def _mixtures(self, counts: csr_array) -> Iterator[Mixtures]:
         word_topics, document_topics = _start(*counts.shape, self.num_topics, self.seed)
         priors = {"word_prior": self.word_prior, "topic_prior": self.topic_prior}
         return expectation_maximisation(counts, word_topics, document_topics, **priors)

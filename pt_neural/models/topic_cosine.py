@@ -107,7 +107,7 @@ class TopicCosine(TwoTower):
         return {}
 
     def __repr__(self) -> str:
-        return f"{self.topics!r}.cosine()"
+        return f"TopicCosine({self.topics!r})"
 
 
 def _unit(topics: np.ndarray) -> np.ndarray:

@@ -71,7 +71,7 @@ def test_save_and_load_keep_the_topic_model_inside(cosine, candidates, tmp_path)
         pd.testing.assert_frame_equal(loaded.transform(candidates), cosine.transform(candidates))
         assert type(loaded.topics) is type(cosine.topics)
         assert loaded.fingerprint() == cosine.fingerprint()
-        assert repr(loaded) == repr(cosine) == f"{cosine.topics!r}.cosine()"
+        assert repr(loaded) == repr(cosine) == f"TopicCosine({cosine.topics!r})"
 
 
 @pytest.mark.parametrize("config", ['{"fields": ["text"], "topics": "LSA"}', '{"fields": ["text"]}', '{"topics": "X"}'])
