@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from joblib import Parallel, delayed
 
 import pt_neural as pn
+from pt_neural.models.topic_cosine import TopicCosine
 from pt_neural.rankers import TwoTower
 from pt_neural.rankers.embedded_ranker import EmbeddedRanker
 from pt_neural.text import PackedSequences, Vocabulary, tokenise
@@ -138,18 +139,44 @@ def match_tensor_exact() -> pn.MatchTensorSSM:
     return model.fit(CANDIDATES, QRELS)
 
 
+def plsa() -> pn.PLSA:
+    return pn.PLSA(3).fit_corpus(CORPUS, verbose=False)
+
+
+def topic_cosine() -> TwoTower:
+    return plsa().cosine()
+
+
+def lda() -> pn.LDA:
+    return pn.LDA(3, iterations=20).fit_corpus(CORPUS, verbose=False)
+
+
+def bltm() -> pn.BLTM:
+    return pn.BLTM(3).fit(CANDIDATES, QRELS, verbose=False)
+
+
+def word_translation() -> pn.WordTranslation:
+    return pn.WordTranslation().fit(CANDIDATES, QRELS, verbose=False)
+
+
+def phrase_translation() -> pn.PhraseTranslation:
+    return pn.PhraseTranslation().fit(CANDIDATES, QRELS, verbose=False)
+
+
 INTERACTION = (duet_local, duet_distributed, duet, drmm, match_tensor, match_tensor_ssm, match_tensor_exact)
-TOWERS = {make.__name__: cache(make) for make in (desm, lsa, dssm, clsm, ssm)}
+TOWERS = {make.__name__: cache(make) for make in (desm, lsa, topic_cosine, dssm, clsm, ssm)}
 SUPERVISED = {
     make.__name__: cache(make) for make in (ssi, ssi_latent, ssi_sparse, ssi_hash, ssi_correlated, ssi_two_vocabularies)
 }
 BILINEAR = {"tfidf": cache(tfidf), **SUPERVISED}
 KEEPERS = {**TOWERS, **BILINEAR}
 RERANKERS = {make.__name__: cache(make) for make in (*INTERACTION, ssm_attention)}
-FITTED = {**KEEPERS, **RERANKERS}
+LANGUAGE = {make.__name__: cache(make) for make in (plsa, lda, bltm, word_translation, phrase_translation)}
+FITTED = {**KEEPERS, **RERANKERS, **LANGUAGE}
 TRAINED = ["dssm", "clsm", "ssm", *SUPERVISED, *RERANKERS]
 UNFITTED = {
     "lsa": pn.LSA,
+    "topic_cosine": lambda **options: pn.PLSA().cosine(**options),
     "dssm": pn.DSSM,
     "clsm": pn.CLSM,
     "ssm": lambda **options: pn.SSM(spaces(), **options),
@@ -163,6 +190,13 @@ UNFITTED_BILINEAR = {
     "ssi_correlated": lambda **options: pn.SSI("correlated-hash", ngrams=2, **options),
     "ssi_two_vocabularies": lambda **options: pn.SSI(shared_vocabulary=False, **options),
 }
+UNFITTED_LANGUAGE = {
+    "plsa": pn.PLSA,
+    "lda": pn.LDA,
+    "bltm": pn.BLTM,
+    "word_translation": pn.WordTranslation,
+    "phrase_translation": pn.PhraseTranslation,
+}
 UNFITTED_RERANKERS = {
     "duet_local": pn.DuetLocal,
     "duet_distributed": pn.DuetDistributed,
@@ -173,6 +207,7 @@ UNFITTED_RERANKERS = {
     "match_tensor_exact": lambda: pn.MatchTensorSSM(spaces(), channels="exact"),
     "ssm_attention": lambda: pn.SSM(spaces(), pooling="attention"),
 }
+UNFITTED_ALIKE = {**UNFITTED_RERANKERS, **UNFITTED_BILINEAR, **UNFITTED_LANGUAGE}  # all but two towers
 
 
 @pytest.fixture(params=FITTED)
@@ -272,9 +307,9 @@ def test_a_forgotten_text_loader_is_named(ranker):
     assert len(str(raised.value)) < 200
 
 
-@pytest.mark.parametrize("name", [*RERANKERS, *BILINEAR])
+@pytest.mark.parametrize("name", UNFITTED_ALIKE)
 def test_rerankers_give_empty_frames_their_columns(name):
-    for model in (FITTED[name](), {**UNFITTED_RERANKERS, **UNFITTED_BILINEAR}[name]()):
+    for model in (FITTED[name](), UNFITTED_ALIKE[name]()):
         done = model.transform(CANDIDATES[:0])
         assert list(done.columns) == [*CANDIDATES.columns, "score", "rank"]
         assert done.dtypes[["score", "rank"]].tolist() == ["float64", "int64"]
@@ -323,9 +358,9 @@ def test_text_forward_index_and_kept_vectors_score_alike(keeper, like, forward, 
     np.testing.assert_allclose(scores(like(keeper, vectors=vectors), BARE), by_text, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", RERANKERS)
+@pytest.mark.parametrize("name", [*RERANKERS, *LANGUAGE])
 def test_rerankers_score_text_and_forward_index_alike(name, like, forward):
-    ranker = RERANKERS[name]()
+    ranker = FITTED[name]()
     by_text, model = scores(ranker, CANDIDATES), like(ranker, documents=forward)
     np.testing.assert_allclose(scores(model, BARE), by_text, atol=1e-5)
     np.testing.assert_allclose(scores(pickle.loads(pickle.dumps(model)), BARE), by_text, atol=1e-5)
@@ -352,7 +387,7 @@ def test_results_without_their_queries_do_not_keep_the_first_stage_s_scores(rank
         ranker.transform(CANDIDATES.drop(columns="query"))
 
 
-@pytest.mark.parametrize("name", [*UNFITTED, *UNFITTED_BILINEAR])
+@pytest.mark.parametrize("name", [*UNFITTED.keys() - {"topic_cosine"}, *UNFITTED_BILINEAR])
 def test_kept_vectors_are_not_those_of_a_new_training(name):
     model = {**UNFITTED, **UNFITTED_BILINEAR}[name](vectors="kept")
     with pytest.raises(ValueError, match=r"train without them, then set model\.vectors"):
@@ -372,6 +407,8 @@ def other_than(ranker):
         return pn.DESM(ranker.spaces, document="in")
     if isinstance(ranker, pn.LSA):
         return pn.LSA(dim=4, min_count=1).fit_corpus(CORPUS[:-2], verbose=False)
+    if isinstance(ranker, TopicCosine):
+        return pn.PLSA(3, seed=99).fit_corpus(CORPUS, verbose=False).cosine()
     if isinstance(ranker, pn.TFIDF):
         return pn.TFIDF().fit_corpus([*CORPUS, {**CORPUS[0], "docno": "copy"}], verbose=False)
     other = pickle.loads(pickle.dumps(ranker))
@@ -443,6 +480,45 @@ def test_whole_collection_retrieval_is_brute_force(keeper, vectors):
     pd.testing.assert_frame_equal(found[["qid", "docno", "rank"]], expected[["qid", "docno", "rank"]])
     np.testing.assert_allclose(found["score"], expected["score"], atol=1e-5)
     assert found["query"].tolist() == expected["query"].tolist()
+
+
+@pytest.mark.parametrize("name", LANGUAGE)
+def test_language_models_retrieve_what_they_score_best(name, like, forward):
+    model = like(LANGUAGE[name](), documents=forward)
+    ranked = model.transform(BARE).sort_values(["qid", "rank"])
+    found = model.retriever(forward, num_results=4).transform(TOPICS)
+    worded = ranked[ranked["docno"].isin(document_lengths(model, forward))]
+    expected = worded.groupby("qid").head(4).reset_index(drop=True)
+    assert found["docno"].tolist() == expected["docno"].tolist()
+    np.testing.assert_allclose(found["score"], expected["score"], atol=1e-5)
+    again = pickle.loads(pickle.dumps(model)).retriever(forward, num_results=4).transform(TOPICS)
+    pd.testing.assert_frame_equal(again, found)
+    assert model.retriever(forward).transform(TOPICS.assign(query="鬱")).empty
+
+
+def document_lengths(model, forward) -> dict[str, float]:
+    """Words of each document that a model knows, without those documents that have none."""
+    lengths = zip(forward.docnos, model.read_whole(forward).lengths, strict=True)
+    return {docno: length for docno, length in lengths if length}
+
+
+@pytest.mark.parametrize("name", LANGUAGE)
+def test_language_models_with_all_weight_on_it_are_the_unigram_model(name, like):
+    scored = like(LANGUAGE[name](), unigram_weight=1, mu=20).transform(CANDIDATES.assign(query="city river city"))
+    counts = [pd.Series(tokenise(f"{document['title']} {document['text']}")).value_counts() for document in CORPUS]
+    collection = sum((count.reindex(["city", "river"], fill_value=0) for count in counts), start=0)
+    total = sum(map(sum, counts)) + 0.5 * sum_of_query_words(LANGUAGE[name]())
+    for row in scored.drop_duplicates("docno").itertuples():
+        count = counts[[document["docno"] for document in CORPUS].index(row.docno)]
+        by_hand = [
+            (count.get(w, 0) + 20 * collection[w] / total) / (sum(count) + 20) for w in ("city", "river", "city")
+        ]
+        assert row.score == pytest.approx(np.log(by_hand).sum(), abs=1e-4)
+
+
+def sum_of_query_words(model) -> int:
+    """How many words only training queries have, which count half."""
+    return int((model.vocabulary.collection_frequency == 0).sum())
 
 
 def test_encoders_add_pyterrier_drs_columns_and_the_model_scores_them(tower):
@@ -542,9 +618,9 @@ def test_nothing_known_has_a_defined_score(keeper, nothing):
 
 
 @pytest.mark.parametrize("nothing", ["", "?!", None, np.nan, pd.NA])
-@pytest.mark.parametrize("name", RERANKERS)
+@pytest.mark.parametrize("name", [*RERANKERS, *LANGUAGE])
 def test_nothing_is_like_an_empty_text(name, nothing):
-    ranker, frame = RERANKERS[name](), CANDIDATES.drop(columns="title")
+    ranker, frame = FITTED[name](), CANDIDATES.drop(columns="title")
     for column in ("query", "text"):
         found = scores(ranker, frame.assign(**{column: nothing}))
         np.testing.assert_array_equal(found, scores(ranker, frame.assign(**{column: ""})))
@@ -637,9 +713,9 @@ def test_pickles_do_not_hold_the_collection(keeper, like, vectors, tmp_path):
         assert len(pickled) < small + 3000
 
 
-@pytest.mark.parametrize("name", [*UNFITTED_RERANKERS, *UNFITTED_BILINEAR])
+@pytest.mark.parametrize("name", UNFITTED_ALIKE)
 def test_unfitted_rerankers_say_what_to_do(name, tmp_path):
-    model = {**UNFITTED_RERANKERS, **UNFITTED_BILINEAR}[name]()
+    model = UNFITTED_ALIKE[name]()
     for use in (lambda: model.transform(CANDIDATES), lambda: model.save(tmp_path / "model.pn")):
         with pytest.raises(RuntimeError, match=r"call .*fit"):
             use()
@@ -708,11 +784,15 @@ FACES = {
     "TextScorer": lambda model: model.text_scorer(),
     "Retriever": lambda model: model.retriever("nowhere"),
 }
-BILINEAR_FACES = {face: FACES[face] for face in ("", "TextScorer", "Retriever")}
-for kind, makers in (("Fitted", FITTED), ("Unfitted", {**UNFITTED, **UNFITTED_BILINEAR, **UNFITTED_RERANKERS})):
+FACES_OF = {
+    **dict.fromkeys(BILINEAR, ("", "TextScorer", "Retriever")),
+    **dict.fromkeys([*RERANKERS, *LANGUAGE], ("",)),
+    **dict.fromkeys(TOWERS, tuple(FACES)),
+}
+for kind, makers in (("Fitted", FITTED), ("Unfitted", {**UNFITTED, **UNFITTED_ALIKE})):
     for name, make in makers.items():
-        faces = {"": FACES[""]} if name in RERANKERS else BILINEAR_FACES if name in BILINEAR else FACES
-        for face, turn in faces.items():
+        for face in FACES_OF[name]:
+            turn = FACES[face]
             test_class = pt.testing.transformer_test_class(lambda make=make, turn=turn: turn(make()))
             globals()[f"Test{kind}{name.upper()}{face}"] = test_class
 del test_class  # pytest would run the last one twice
