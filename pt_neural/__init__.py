@@ -20,6 +20,7 @@ _HOMES = {
     "TFIDF": "pt_neural.models",
     "TopicCosine": "pt_neural.models",
     "WordTranslation": "pt_neural.models",
+    "PhraseTranslation": "pt_neural.models",
     "Rocchio": "pt_neural.models",
     "DSSM": "pt_neural.models",
     "CLSM": "pt_neural.models",

@@ -17,6 +17,7 @@ _FILES = {
     "LSA": "lsa",
     "MatchTensor": "match_tensor",
     "MatchTensorSSM": "match_tensor",
+    "PhraseTranslation": "phrase_translation",
     "PLSA": "plsa",
     "Rocchio": "rocchio",
     "SSI": "ssi",

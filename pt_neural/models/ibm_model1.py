@@ -114,6 +114,25 @@ def align(
     return PackedSequences(sources, paired.offsets)
 
 
+def mutual(alignments: PackedSequences, reverse: PackedSequences) -> PackedSequences:
+    """Keep what is aligned in both directions, the intersection of Och & Ney (2003, section 4.1).
+
+    Args:
+        alignments: For each pair, the position in the document of each word of the query; -1 for none.
+        reverse: For each pair, the position in the query of each word of the document; -1 for none.
+
+    Returns:
+        As ``alignments``, with -1 where the word of the document is not aligned with that of the query.
+    """
+    pairs = np.repeat(np.arange(len(alignments)), alignments.lengths)
+    places = np.arange(len(pairs)) - alignments.offsets[pairs]
+    sources = alignments.terms.copy()
+    some = np.flatnonzero(sources >= 0)
+    back = reverse.terms[reverse.offsets[pairs[some]] + sources[some]]
+    sources[some[back != places[some]]] = -1
+    return PackedSequences(sources, alignments.offsets)
+
+
 def _arrays(matrix: csr_array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data
 

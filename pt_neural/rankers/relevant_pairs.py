@@ -42,6 +42,16 @@ class RelevantPairs:
     def __len__(self) -> int:
         return len(self.query_rows)
 
+    def swapped(self) -> "RelevantPairs":
+        """The same pairs with documents as queries and queries as documents."""
+        return replace(
+            self,
+            queries=self.documents,
+            documents=self.queries,
+            query_rows=self.document_rows,
+            document_rows=self.query_rows,
+        )
+
     @classmethod
     def of(
         cls,

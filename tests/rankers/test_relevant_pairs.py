@@ -155,3 +155,10 @@ def test_fit_says_what_it_learned_from(capsys):
     assert model.fit(CANDIDATES, QRELS, CANDIDATES, QRELS) is model
     assert "training on 3 groups of 2 queries" in capsys.readouterr().out
     assert model.report.groups == 3
+
+
+def test_pairs_can_be_swapped():
+    pairs = pairs_of()
+    assert in_words(pairs.swapped()) == {
+        (document, query): label for (query, document), label in in_words(pairs).items()
+    }

@@ -1,0 +1,204 @@
+"""The phrase translation model against its equations, phrase by phrase."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+
+import pt_neural as pn
+from pt_neural._artifacts import ArtifactError, read_tensors, write_tensors
+from pt_neural.text import tokenise
+
+SUBJECTS = {
+    "random forest": ["ensemble of trees", "bagged trees"],
+    "spread": ["standard deviation", "mean squared error"],
+    "word order": ["ngrams", "sequence of tokens"],
+    "cheap hotels": ["budget rooms"],
+    "car rental": ["vehicle hire", "rent a car"],
+}
+FILLERS = ["fast", "new", "large", "simple", "robust"]
+
+
+def made_up(count: int = 120) -> pd.DataFrame:
+    """Queries of two subjects and a filler, and documents that word them otherwise."""
+    random, names, rows = np.random.default_rng(4), list(SUBJECTS), []
+    for number in range(count):
+        chosen = [names[place] for place in random.permutation(len(names))[:2]]
+        filler = random.choice(FILLERS)
+        worded = [str(random.choice(SUBJECTS[name])) for name in chosen]
+        query = f"{filler} {chosen[0]} {chosen[1]}"
+        rows.append((f"q{number}", query, f"d{number}", f"{worded[1]} {filler} {worded[0]}"))
+    return pd.DataFrame(rows, columns=["qid", "query", "docno", "text"])
+
+
+TRAIN = made_up()
+QRELS = TRAIN[["qid", "docno"]].assign(label=1)
+CANDIDATES = TRAIN.head(6)[["qid", "query"]].merge(TRAIN.head(20)[["docno", "text"]], how="cross")
+
+
+def fitted(**options) -> pn.PhraseTranslation:
+    return pn.PhraseTranslation(**{"mu": 10, **options}).fit(TRAIN, QRELS, verbose=False)
+
+
+@pytest.fixture(scope="module")
+def learned() -> pn.PhraseTranslation:
+    return fitted()
+
+
+@pytest.fixture
+def model(learned) -> pn.PhraseTranslation:
+    learned.phrase_weight = 0.2
+    return learned
+
+
+def all_cuts(words, longest):
+    """All ways to cut a list of words into segments."""
+    for bits in range(2 ** (len(words) - 1)):
+        bounds = [0, *(place + 1 for place in range(len(words) - 1) if bits >> place & 1), len(words)]
+        if all(end - start <= longest for start, end in pairwise(bounds)):
+            yield [" ".join(words[start:end]) for start, end in pairwise(bounds)]
+
+
+def phrase_probability(model, phrase: str, text: str) -> float:
+    """Sum over the phrases of the document, word by word and slice by slice."""
+    words, total = tokenise(text), 0.0
+    for length in (1, 2, 3):
+        for start in range(len(words) - length + 1):
+            found = model.phrases(" ".join(words[start : start + length]), 1000).set_index("phrase")["probability"]
+            total += float(found.get(phrase, 0.0))
+    return total / (3 * len(words))
+
+
+@pytest.mark.parametrize("phrase_weight", [0.3, 1.0])
+def test_scores_are_those_of_the_best_segmentation(model, phrase_weight):
+    words_alone = pn.WordTranslation(mu=10).fit(TRAIN, QRELS, verbose=False)
+    some = CANDIDATES.iloc[[0, 3, 25, 47, 66, 100]]
+    model.phrase_weight = phrase_weight
+    scores, chosen = model.transform(some)["score"], 0
+    for row, score in zip(some.itertuples(), scores, strict=True):
+        frame = pd.DataFrame([{"qid": "1", "docno": "1", "text": row.text}])
+        word = {w: words_alone.transform(frame.assign(query=w))["score"].item() for w in tokenise(row.query)}
+        products = {}
+        for cut in all_cuts(tokenise(row.query), 3):
+            phrases = [phrase_probability(model, segment, row.text) for segment in cut if segment not in word]
+            if all(phrases):
+                products[tuple(cut)] = sum(map(math.log, phrases)) + sum(word[s] for s in cut if s in word)
+        best = max(products, key=products.get)
+        expected = phrase_weight * products[best] + (1 - phrase_weight) * sum(word[w] for w in tokenise(row.query))
+        assert score == pytest.approx(expected, rel=1e-5)
+        assert model.segmentation(row.query, row.text)["segment"].tolist() == list(best)
+        chosen += len(best) < len(word)
+    assert chosen >= 3
+
+
+@pytest.mark.parametrize("options", [{"max_length": 1}, {"phrase_weight": 0}])
+def test_without_phrases_it_is_the_word_model(options):
+    words = pn.WordTranslation(mu=10).fit(TRAIN, QRELS, verbose=False).transform(CANDIDATES)
+    np.testing.assert_allclose(fitted(**options).transform(CANDIDATES)["score"], words["score"], rtol=1e-12)
+
+
+def test_planted_phrases_are_learned(model):
+    assert model.phrases("budget rooms", 1)["phrase"].tolist() == ["cheap hotels"]
+    assert model.phrases("ensemble of trees", 1)["phrase"].tolist() == ["random forest"]
+    segments = model.segmentation("large cheap hotels", "budget rooms that are large")
+    assert segments["segment"].tolist() == ["large", "cheap hotels"]
+    assert segments["source"].tolist() == ["large", "budget"]  # so are "rooms" and "budget rooms", and just as often
+    assert segments["probability"].between(0, 1).all()
+
+
+def test_a_segment_from_the_collection_alone_has_no_source(model):
+    segments = model.segmentation("cheap hotels", "unheard of")
+    assert segments["segment"].tolist() == ["cheap", "hotels"]
+    assert segments["source"].tolist() == ["of", "of"]
+    segments = model.segmentation("spread", "unheard")
+    assert segments["source"].tolist() == [None]
+    assert segments["probability"].item() > 0
+    assert model.segmentation("", "vehicle").empty
+
+
+def test_phrases_of_what_has_none(model):
+    for text in ("unheard", "hire vehicle", "", "a b c d e f"):
+        assert model.phrases(text).empty
+        assert list(model.phrases(text)) == ["phrase", "probability"]
+    with pytest.raises(ValueError, match="k must be at least 1"):
+        model.phrases("budget rooms", 0)
+
+
+def test_rare_pairs_and_improbable_ones_can_be_left_out(model):
+    fewer = fitted(min_count=5)
+    assert 0 < fewer.phrase_table.table.nnz < model.phrase_table.table.nnz
+    few = fitted(top=1)
+    assert len(few.phrases("budget rooms", 9)) == 1
+
+
+def test_a_forward_index_gives_the_same_scores(tmp_path, model):
+    corpus = TRAIN[["docno", "text"]].to_dict("records")
+    forward = pn.ForwardIndex.build(tmp_path / "forward", corpus, fields=["text"], verbose=False)
+    bare = CANDIDATES[["qid", "query", "docno"]]
+    from_index = pn.PhraseTranslation(mu=10, documents=forward).fit(TRAIN, QRELS, verbose=False)
+    np.testing.assert_allclose(from_index.transform(bare)["score"], model.transform(CANDIDATES)["score"], rtol=1e-6)
+    queries = TRAIN.head(3)[["qid", "query"]]
+    found = from_index.retriever(forward, num_results=5)(queries)
+    every = from_index.transform(queries.merge(TRAIN[["docno"]], how="cross"))
+    best = every[every["rank"] < 5].sort_values(["qid", "rank"])
+    assert found["docno"].tolist() == best["docno"].tolist()
+    np.testing.assert_allclose(found["score"], best["score"], rtol=1e-6)
+
+
+def test_saving_and_loading(tmp_path, model):
+    model.save(tmp_path / "saved")
+    for load in (pn.PhraseTranslation.load, pt.Artifact.load):
+        loaded = load(tmp_path / "saved")
+        np.testing.assert_array_equal(loaded.transform(CANDIDATES)["score"], model.transform(CANDIDATES)["score"])
+        assert loaded.fingerprint() == model.fingerprint()
+        pd.testing.assert_frame_equal(loaded.phrases("budget rooms"), model.phrases("budget rooms"))
+    heavier = pn.PhraseTranslation.load(tmp_path / "saved", phrase_weight=1)
+    assert (heavier.transform(CANDIDATES)["score"] != model.transform(CANDIDATES)["score"]).any()
+
+
+@pytest.mark.parametrize("name", ["phrases.data", "query_phrases.2", "document_phrases.3"])
+def test_damaged_files_are_named(tmp_path, model, name):
+    model.save(tmp_path / "saved")
+    weights = tmp_path / "saved" / "weights.safetensors"
+    tensors = read_tensors(weights)
+    write_tensors(weights, {**tensors, name: tensors[name][::-1][1:]})
+    with pytest.raises(ArtifactError, match=r"weights\.safetensors"):
+        pn.PhraseTranslation.load(tmp_path / "saved")
+
+
+def test_fitting_again_gives_the_same_model(model):
+    again = fitted()
+    assert again.fingerprint() == model.fingerprint()
+    assert again.fit(TRAIN.head(50), QRELS, verbose=False).fingerprint() != model.fingerprint()
+    assert pn.WordTranslation(mu=10).fit(TRAIN, QRELS, verbose=False).fingerprint() != model.fingerprint()
+
+
+def test_an_unfitted_model_says_what_to_do():
+    for use in (lambda m: m.transform(CANDIDATES), lambda m: m.phrases("a"), lambda m: m.segmentation("a", "b")):
+        with pytest.raises(RuntimeError, match=r"is not fitted yet: call \(candidates >> model\)\.fit"):
+            use(pn.PhraseTranslation())
+    changed = fitted()
+    changed.max_length = 2
+    with pytest.raises(RuntimeError, match=r"max_length of .* changed after fitting"):
+        changed.transform(CANDIDATES)
+
+
+@pytest.mark.parametrize("options", [{"max_length": 0}, {"min_count": 0}, {"phrase_weight": 1.5}, {"top": 0}])
+def test_settings_out_of_range(options):
+    with pytest.raises(ValueError, match=next(iter(options))):
+        pn.PhraseTranslation(**options)
+
+
+def test_hostile_texts(model):
+    texts = ["", None, float("nan"), "東京 𐐀", "budget rooms " * 100_000, "\0\n\t", "👩‍👩‍👧"]
+    frame = pd.DataFrame({"qid": "1", "query": "cheap hotels", "docno": list("abcdefg"), "text": texts})
+    scores = model.transform(frame)["score"]
+    assert np.isfinite(scores).all()
+    assert scores.iloc[4] == scores.max()
+    for query in ("", None, "unheard", "👩"):
+        assert (model.transform(frame.assign(query=query))["score"] == 0).all()
+    assert np.isfinite(model.transform(frame.assign(query="cheap hotels " * 500))["score"]).all()
+    assert model.transform(frame.head(0)).columns.tolist() == [*frame.columns, "score", "rank"]
