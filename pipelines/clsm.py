@@ -12,30 +12,33 @@ import numpy as np
 import pandas as pd
 from ir_measures import nDCG
 
-from pipelines import clsm_figures
+from pipelines import clsm_figures, clsm_statistical
 from pipelines.clsm_rankers import LEARNED, MIXED, SETTINGS, Rankers
-from pipelines.common import Split, Workspace
+from pipelines.common import Split
 from pipelines.comparison import System, by_seed, compare
 from pipelines.trained import parsed, training_collection, training_parser
+from pipelines.workspace import Workspace
 
 MEASURES = [nDCG @ 1, nDCG @ 3, nDCG @ 10]
-UNTRAINED = ["ql", "sdm", "lsa"]
-ROWS = [*UNTRAINED, *LEARNED, *MIXED]
+STATISTICAL = clsm_statistical.PAPER
+UNTRAINED = [*(key for key in STATISTICAL if key not in clsm_statistical.LEARNED), "lsa"]
+ROWS = [*STATISTICAL, *LEARNED, "lsa", *MIXED]
 DEFAULT = [row for row in ROWS if "shared" not in row]  # the paper's two networks for query and document
 PAIRS = [("dssm-50", "clsm-50"), ("dssm", "clsm"), ("dssm-4", "clsm-4"), ("dssm-shared", "clsm-shared")]
+PHRASES = clsm_statistical.STATISTICAL["ptm"].name
 WINDOW = 3  # of the CLSM in Tables 5 and 7
 
 
 def main() -> None:
     """Print the tables, and save them with runs, settings, histories and figures."""
     arguments = options()
-    collection = training_collection(arguments, [*LEARNED, *MIXED], UNTRAINED)
+    collection = training_collection(arguments, [row for row in ROWS if row not in UNTRAINED], UNTRAINED)
     workspace = Workspace(arguments.out, "clsm", collection)
     rankers = Rankers(workspace, arguments)
     rows = ["BM25", *(rankers.add(key) for key in ROWS if key in arguments.models)]
     tables, grades = Tables(rankers), {}
     pair = next((pair for pair in PAIRS if set(pair) <= set(arguments.models)), None)
-    tables.save(5, rows, {"BM25": "α", **({LEARNED[pair[0]].name: "γ"} if pair else {})})
+    tables.save(5, rows, {"BM25": "α", PHRASES: "β", **({LEARNED[pair[0]].name: "γ"} if pair else {})})
     if pair:
         dssm, clsm = (LEARNED[key] for key in pair)
         windows = [replace(clsm, name=window_name(clsm.name, w), options={"window": w}) for w in arguments.windows]
@@ -45,7 +48,14 @@ def main() -> None:
         grades = {setting: tables.save_top_grades(setting, clsm.name, dssm.name) for setting in SETTINGS}
     if rankers.models:
         rankers.histories().to_csv(workspace.results / "histories.csv", index=False)
-    workspace.save_settings({**vars(arguments), "bm25": repr(rankers.bm25), "alpha": rankers.alphas()})
+    workspace.save_settings(
+        {
+            **vars(arguments),
+            "bm25": repr(rankers.bm25),
+            "alpha": rankers.alphas(),
+            "chosen": rankers.statistical.settings,
+        }
+    )
     clsm_figures.draw(rankers, grades, workspace.results)
     print(f"\nTables, runs and figures are in {workspace.results}.")
 

@@ -7,9 +7,10 @@ import pyterrier as pt
 from ir_measures import nDCG
 
 import pt_neural as pn
-from pipelines.common import Workspace
+from pipelines.clsm_statistical import StatisticalRankers
 from pipelines.comparison import System, tuned
 from pipelines.trained import Learned, TrainedRankers
+from pipelines.workspace import Workspace
 from pt_neural.experiment import AlphaCurve
 
 SETTINGS = ("telescoped", "all-documents")
@@ -44,12 +45,14 @@ class Rankers(TrainedRankers):
     Attributes:
         systems: For each setting, what ``compare`` takes; ``BM25`` is always there.
         curves: For each mixture's name and setting, the alpha curve of each seed.
+        statistical: The rows that count words.
     """
 
     def __init__(self, workspace: Workspace, arguments: argparse.Namespace):
         super().__init__(workspace, arguments)
         self.systems: dict[str, dict[str, System]] = {setting: {} for setting in SETTINGS}
         self.curves: dict[tuple[str, str], dict[int, AlphaCurve]] = {}
+        self.statistical = StatisticalRankers(workspace, arguments, self.index, self.candidates, self.documents)
         self._put("BM25", self.candidates, self.bm25 % DEPTH)
 
     def _put(self, name: str, *systems: System) -> str:
@@ -65,8 +68,8 @@ class Rankers(TrainedRankers):
             return self.mixed(LEARNED[MIXED[key]])
         if key == "lsa":
             return self.lsa()
-        name, retriever = {"ql": ("query likelihood", self.index.ql()), "sdm": ("SDM", self.index.sdm())}[key]
-        return self._put(name, self.candidates >> retriever, retriever % DEPTH)
+        name, reranker, retriever = self.statistical.systems(key)
+        return self._put(name, reranker, retriever % DEPTH)
 
     def lsa(self) -> str:
         """LSA of the collection, with one seed only."""

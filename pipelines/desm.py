@@ -11,8 +11,9 @@ from ir_measures import nDCG
 
 import pt_neural as pn
 from pipelines import desm_figures
-from pipelines.common import Split, Workspace, load, parser
+from pipelines.common import Split, load, parser
 from pipelines.comparison import compare, tuned
+from pipelines.workspace import Workspace
 
 MEASURES = [nDCG @ 1, nDCG @ 3, nDCG @ 10]
 MIN_QUERIES = 1000  # fewer queries than this are no corpus to train word embeddings on

@@ -16,11 +16,11 @@ import pandas as pd
 from ir_measures import nDCG
 
 from pipelines import duet_figures
-from pipelines.common import Workspace
 from pipelines.comparison import Comparison
 from pipelines.duet_rankers import KINDS, NAMES, OURS, ROWS, TRAINED, Rankers
 from pipelines.reranking import add_negatives
 from pipelines.trained import parsed, training_collection, training_parser
+from pipelines.workspace import Workspace
 from pt_neural.experiment import by_length, by_rarity, pca, significance
 from pt_neural.experiment.differences import corrected
 

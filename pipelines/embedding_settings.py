@@ -9,7 +9,8 @@ import pandas as pd
 from ir_measures import nDCG
 
 import pt_neural as pn
-from pipelines.common import Workspace, load, parser
+from pipelines.common import load, parser
+from pipelines.workspace import Workspace
 
 WORD2VEC = {"window": 5, "epochs": 5, "subsample": 1e-3}  # of the word2vec program
 CHANGES = [

@@ -13,7 +13,8 @@ import pyterrier as pt
 from ir_measures import nDCG
 
 import pt_neural as pn
-from pipelines.common import Split, Workspace, load, parser
+from pipelines.common import Split, load, parser
+from pipelines.workspace import Workspace
 
 DIMENSIONS = [100, 200, 400]
 SCALINGS = {"U": None, "U/Σ": "inverse"}

@@ -16,12 +16,13 @@ import pandas as pd
 import pyterrier as pt
 
 from pipelines import match_tensor_figures
-from pipelines.common import Split, Workspace
+from pipelines.common import Split
 from pipelines.match_tensor_evaluation import AUC, AUC_BY_QUERY, BY_QUERY, Evaluation
 from pipelines.match_tensor_examples import first_words, misordered
 from pipelines.match_tensor_rankers import NAMES, OURS, ROWS, Rankers
 from pipelines.reranking import add_negatives
 from pipelines.trained import parsed, training_collection, training_parser
+from pipelines.workspace import Workspace
 from pt_neural.experiment import cross_validate
 
 BASELINE = "BM25"

@@ -5,8 +5,9 @@ import time
 from ir_measures import RR, R, nDCG
 
 import pt_neural as pn
-from pipelines.common import Workspace, load, parser
+from pipelines.common import load, parser
 from pipelines.comparison import alpha_picture, compare, tuned
+from pipelines.workspace import Workspace
 
 MEASURES = [nDCG @ 10, RR, R @ 100]
 

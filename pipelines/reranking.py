@@ -10,8 +10,9 @@ from typing import Any
 import pandas as pd
 
 import pt_neural as pn
-from pipelines.common import Split, Workspace
+from pipelines.common import Split
 from pipelines.trained import TrainedRankers
+from pipelines.workspace import Workspace
 
 
 def add_negatives(arguments: argparse.ArgumentParser, grades: str) -> None:

@@ -17,7 +17,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 
 from pipelines import ssi_figures
-from pipelines.common import Workspace, load
+from pipelines.common import load
 from pipelines.ssi_evaluation import Evaluation
 from pipelines.ssi_languages import LanguageRankers, Languages
 from pipelines.ssi_options import options
@@ -25,6 +25,7 @@ from pipelines.ssi_paper import COLUMNS, TABLES
 from pipelines.ssi_rankers import Rankers, Row
 from pipelines.ssi_tables import ROWS, Makers
 from pipelines.ssi_task import LinkTask, page_texts
+from pipelines.workspace import Workspace
 
 
 def main() -> None:

@@ -11,11 +11,12 @@ import pandas as pd
 import pyterrier as pt
 
 import pt_neural as pn
-from pipelines.common import SPLITS, Split, Workspace, load
+from pipelines.common import SPLITS, Split, load
 from pipelines.ssi_evaluation import Ranker
 from pipelines.ssi_rankers import Rankers, Row, over_vectors
 from pipelines.ssi_tables import Makers
 from pipelines.ssi_task import LinkTask, page_texts
+from pipelines.workspace import Workspace
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ import pandas as pd
 import pyterrier as pt
 
 import pt_neural as pn
-from pipelines.common import Workspace
 from pipelines.ssi_evaluation import Ranker, completed
 from pipelines.ssi_task import LinkTask
 from pipelines.trained import Learned, TrainedModels
+from pipelines.workspace import Workspace
 from pt_neural._evaluation import RunEvaluator
 from pt_neural.experiment import RankLoss
 

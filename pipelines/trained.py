@@ -12,8 +12,9 @@ import pyterrier as pt
 from ir_measures import nDCG
 
 import pt_neural as pn
-from pipelines.common import FIELDS, Collection, Workspace, load, parser
+from pipelines.common import FIELDS, Collection, load, parser
 from pipelines.comparison import System
+from pipelines.workspace import Workspace
 
 
 @dataclass(frozen=True)

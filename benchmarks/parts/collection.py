@@ -35,17 +35,25 @@ class Collection(NamedTuple):
 
 
 def zipf_collection(
-    path: Path, words: int, documents: int, generator: np.random.Generator, *, terms: int, shared: int
+    path: Path,
+    words: int,
+    documents: int,
+    generator: np.random.Generator,
+    *,
+    terms: int,
+    shared: int,
+    query_terms: int | None = None,
 ) -> Collection:
-    """Random documents, and for each a query as long that holds some of its words.
+    """Random documents, and for each a query that holds some of its words.
 
     Args:
         path: Where the documents are kept.
         words: Distinct words, numbered by falling frequency.
         documents: Number of documents.
         generator: Draws the words.
-        terms: Words of a document and of a query, those that recur counted again.
+        terms: Words of a document, those that recur counted again.
         shared: How many of those of a query are the first of its document; the others are drawn like any.
+        query_terms: Words of a query; None for as many as a document has.
     """
     vocabulary = np.array([f"w{number}" for number in range(words)], dtype=object)
     shares = np.cumsum(1 / (np.arange(words) + SHIFT))
@@ -54,7 +62,7 @@ def zipf_collection(
         return np.searchsorted(shares, generator.random((documents, count)) * shares[-1])
 
     of_documents = drawn(terms)
-    of_queries = np.hstack([of_documents[:, :shared], drawn(terms - shared)])
+    of_queries = np.hstack([of_documents[:, :shared], drawn((query_terms or terms) - shared)])
 
     def texts(numbers: np.ndarray) -> Iterator[str]:
         return (" ".join(vocabulary[row]) for row in numbers)

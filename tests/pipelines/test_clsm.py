@@ -6,7 +6,7 @@ import pandas as pd
 import pyterrier as pt
 import pytest
 
-from pipelines import clsm, clsm_figures
+from pipelines import clsm, clsm_figures, clsm_statistical
 from pipelines.common import Split
 
 SMALL = ["--epochs", "2", "--batch-size", "16", "--dim", "8", "--depth", "20"]
@@ -51,12 +51,9 @@ def ndcg_10(run, labels):
 def test_all_tables_have_the_rows_of_the_paper_and_ours(every_row, setting):
     five, six, seven = (pd.read_csv(every_row / f"table{number}-{setting}.csv") for number in (5, 6, 7))
     assert five["system"].tolist() == [
-        "BM25",
-        "query likelihood",
-        "SDM",
-        "LSA",
-        *("DSSM (J=4)", "DSSM (J=50)", "CLSM (J=4)", "CLSM (J=50)", "DSSM (in-batch)", "CLSM (in-batch)"),
-        *("BM25 + DSSM (in-batch)", "BM25 + CLSM (in-batch)"),
+        *("BM25", "ULM", "ULM, words as below", "PLSA (T=100)", "PLSA (T=500)", "LDA (T=100)", "LDA (T=500)", "BLTM"),
+        *("MRF", "LCE", "WTM", "PTM (maxlen=3)", "DSSM (J=4)", "DSSM (J=50)", "CLSM (J=4)", "CLSM (J=50)"),
+        *("DSSM (in-batch)", "CLSM (in-batch)", "LSA", "BM25 + DSSM (in-batch)", "BM25 + CLSM (in-batch)"),
     ]
     assert six["system"].tolist() == [
         "DSSM (J=50)",
@@ -75,6 +72,9 @@ def test_the_folder_tells_what_made_the_results(every_row):
     settings = json.loads((every_row / "settings.json").read_text())
     assert settings["seeds"] == [13]
     assert len(settings["alpha"]) == 4
+    assert len(settings["chosen"]) == 11
+    assert settings["chosen"]["ULM"]["mu"] in clsm_statistical.SMOOTHING["mu"]
+    assert settings["chosen"]["WTM"]["unigram_weight"] in clsm_statistical.MIXED["unigram_weight"]
     assert "torch" in settings["packages"]
     histories = pd.read_csv(every_row / "histories.csv")
     assert histories.groupby("system").size().to_dict() == dict.fromkeys(
@@ -147,13 +147,13 @@ def without_train(folder, tmp_path):
 
 
 def test_without_training_queries_it_says_what_to_do(run_in, without_train, tmp_path):
-    with pytest.raises(SystemExit, match=r"no training queries.*split named train.*--models ql sdm lsa"):
+    with pytest.raises(SystemExit, match=r"no training queries.*split named train.*--models ql unigram plsa-100"):
         run_in(tmp_path / "out", clsm, *SMALL, dataset=without_train)
 
 
 def test_rows_that_need_no_training_need_no_training_queries(run_in, without_train, tmp_path):
     results = run_in(tmp_path / "out", clsm, *SMALL, "--models", "ql", "lsa", dataset=without_train)
-    assert pd.read_csv(results / "table5-telescoped.csv")["system"].tolist() == ["BM25", "query likelihood", "LSA"]
+    assert pd.read_csv(results / "table5-telescoped.csv")["system"].tolist() == ["BM25", "ULM", "LSA"]
     assert not list(results.glob("*.png"))
     assert not list(results.glob("table[67]*"))
 

@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 
 from pipelines import desm, embedding_settings, lsa_settings, quickstart
-from pipelines.common import load, markdown
+from pipelines.common import load
+from pipelines.workspace import markdown
 
 
 def test_quickstart_writes_table_runs_and_picture(run, capsys):

@@ -1,0 +1,127 @@
+"""The rows of the CLSM paper's Table 5 that count words: query likelihood, term dependencies, topics, translations.
+
+Their few free settings are chosen on the dev queries, as the paper tunes its baselines; without dev queries they stay
+as they are by default.
+"""
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import pyterrier as pt
+
+import pt_neural as pn
+from pipelines.comparison import System
+from pipelines.workspace import Workspace
+
+SMOOTHING = {"mu": [100, 300, 1000, 3000]}
+MIXED = {**SMOOTHING, "unigram_weight": [0.9, 0.7, 0.5, 0.3]}
+DEPENDENCIES = {"weights": [(0.95, 0.04, 0.01), (0.85, 0.10, 0.05), (0.70, 0.20, 0.10), (0.50, 0.30, 0.20)]}
+EXPANSION = {"fb_terms": [5, 10, 25], "original_weight": [0.9, 0.7, 0.5], "collection_weight": [0.0, 0.1]}
+
+
+@dataclass(frozen=True)
+class Statistical:
+    """A model that is fitted without gradients: its name in the table, its class, and arguments of the class."""
+
+    name: str
+    model: type
+    options: Mapping[str, Any] = field(default_factory=dict)
+    seeded: bool = True
+
+
+LUCENE = {"ql": "ULM", "sdm": "MRF", "lce": "LCE"}
+UNIGRAM = "unigram"
+STATISTICAL = {
+    # One topic has the probabilities of the collection; with the weight of 1 it is not even asked for them.
+    UNIGRAM: Statistical("ULM, words as below", pn.PLSA, {"num_topics": 1, "unigram_weight": 1.0}),
+    "plsa-100": Statistical("PLSA (T=100)", pn.PLSA, {"num_topics": 100}),
+    "plsa-500": Statistical("PLSA (T=500)", pn.PLSA, {"num_topics": 500}),
+    "lda-100": Statistical("LDA (T=100)", pn.LDA, {"num_topics": 100}),
+    "lda-500": Statistical("LDA (T=500)", pn.LDA, {"num_topics": 500}),
+    "bltm": Statistical("BLTM", pn.BLTM, {"num_topics": 100}),
+    "wtm": Statistical("WTM", pn.WordTranslation, seeded=False),
+    "ptm": Statistical("PTM (maxlen=3)", pn.PhraseTranslation, {"max_length": 3}, seeded=False),
+}
+PAPER = ["ql", UNIGRAM, "plsa-100", "plsa-500", "lda-100", "lda-500", "bltm", "sdm", "lce", "wtm", "ptm"]
+LEARNED = ["bltm", "wtm", "ptm"]  # those that need training queries
+
+
+class StatisticalRankers:
+    """The rankers of these rows.
+
+    Args:
+        workspace: Where artifacts are.
+        arguments: The pipeline's.
+        index: The first stage's index.
+        candidates: The first stage's top documents.
+        documents: The forward index.
+
+    Attributes:
+        settings: What was chosen for each row, by its name.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        arguments: argparse.Namespace,
+        index: pn.LuceneIndex,
+        candidates: pt.Transformer,
+        documents: pn.ForwardIndex,
+    ):
+        self.workspace, self.collection, self.arguments = workspace, workspace.collection, arguments
+        self.index, self.candidates, self.documents = index, candidates, documents
+        self.settings: dict[str, dict[str, Any]] = {}
+
+    def systems(self, key: str) -> tuple[str, System, System]:
+        """The name of a row, its re-ranker of the candidates, and its retriever from all documents."""
+        if key == "lce":
+            return LUCENE[key], self.candidates >> self._expanded, self._lce >> self._sdm
+        if key in LUCENE:
+            retriever = {"ql": self._ql, "sdm": self._sdm}[key]
+            return LUCENE[key], self.candidates >> retriever, retriever
+        name, model = self._fitted(key)
+        return name, self.candidates >> model, model.retriever(self.documents)
+
+    @cached_property
+    def _ql(self) -> pt.Transformer:
+        return self._tuned(LUCENE["ql"], self.index.ql(), SMOOTHING)
+
+    @cached_property
+    def _sdm(self) -> pt.Transformer:
+        return self._tuned(LUCENE["sdm"], self.index.sdm(base="ql", mu=self._ql.mu), DEPENDENCIES)
+
+    @cached_property
+    def _lce(self) -> pn.LatentConceptExpansion:
+        lce = pn.LatentConceptExpansion(self.index, sdm=self._sdm, keep_documents=True)
+        return self._tuned(LUCENE["lce"], lce, EXPANSION, self._sdm >> lce >> self._sdm)
+
+    @property
+    def _expanded(self) -> pt.Transformer:
+        """Scores candidates by queries that the best of them have expanded."""
+        return self._sdm >> self._lce >> self._sdm
+
+    def _fitted(self, key: str) -> tuple[str, pt.Transformer]:
+        row = STATISTICAL[key]
+        options = {**row.options, **({"seed": self.arguments.seed} if row.seeded else {})}
+        model = row.model(documents=self.documents, **options)
+        if hasattr(model, "fit_corpus"):
+            model = self.workspace.fitted_corpus(model)
+        else:
+            model = self.workspace.trained(model, *self.collection.examples(self.candidates)[:2])
+        grid = SMOOTHING if key == UNIGRAM else MIXED
+        return row.name, self._tuned(row.name, model, grid)
+
+    def _tuned(
+        self, name: str, model: pt.Transformer, grid: Mapping[str, list], ranker: pt.Transformer | None = None
+    ) -> pt.Transformer:
+        """The model with those settings by which it re-ranks the dev queries best, or a ranker that it is a part of."""
+        dev = self.collection.dev
+        if dev is not None:
+            print(f"{name}: settings on {len(dev.topics):,} dev queries", flush=True)
+            known = pt.Transformer.from_df(self.candidates.transform(dev.topics))
+            pt.GridSearch(known >> (ranker or model), {model: dict(grid)}, dev.topics, dev.qrels, "ndcg_cut_10")
+        self.settings[name] = {parameter: getattr(model, parameter) for parameter in grid}
+        return model

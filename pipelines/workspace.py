@@ -1,0 +1,213 @@
+"""The folder of a pipeline: what it builds is built once, and its tables and settings are written down."""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from importlib.metadata import version
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyterrier as pt
+from pyterrier_dr import FlexIndex
+
+import pt_neural as pn
+from pipelines.common import FIELDS, Collection
+from pt_neural.rankers import BilinearRanker, TermVectors
+
+PACKAGES = (
+    "pt-neural",
+    "pyterrier",
+    "pyterrier-dr",
+    "pyserini",
+    "gensim",
+    "torch",
+    "lightning",
+    "lightgbm",
+    "tomotopy",
+    "scikit-learn",
+    "numpy",
+)
+
+
+class Workspace:
+    """A folder for one pipeline on one dataset; what is already built there is used again.
+
+    Args:
+        out: Where results go.
+        pipeline: Name of the pipeline.
+        collection: The dataset; its artifacts are shared by all pipelines, and kept apart by package versions.
+    """
+
+    def __init__(self, out: Path, pipeline: str, collection: Collection):
+        self.collection = collection
+        slug = re.sub(r"[^\w.-]+", "-", collection.name).strip("-")
+        self.results = out / f"{pipeline}-{slug}"
+        self.artifacts = out / "artifacts" / f"{slug}-{_fingerprint(collection)}"
+        self.results.mkdir(parents=True, exist_ok=True)
+        self.artifacts.mkdir(parents=True, exist_ok=True)
+
+    def built(self, name: str, build: Callable[[Path], Any], load: Callable[[Path], Any]) -> Any:
+        """Load an artifact, after building it if it is not there."""
+        path = self.artifacts / name
+        if not path.exists():
+            print(f"building {path}", flush=True)
+            build(path)
+        return load(path)
+
+    def index(self, fields: Sequence[str] = FIELDS) -> pn.LuceneIndex:
+        """The collection's Lucene index."""
+        return self.built(
+            _of_fields("lucene", fields),
+            lambda path: pn.LuceneIndex(path).index(self.documents(), fields=fields),
+            pn.LuceneIndex,
+        )
+
+    def forward_index(self, fields: Sequence[str] = FIELDS) -> pn.ForwardIndex:
+        """The collection's term sequences."""
+        return self.built(
+            _of_fields("forward", fields),
+            lambda path: pn.ForwardIndex.build(path, self.documents(), fields=fields),
+            pn.ForwardIndex,
+        )
+
+    def documents(self) -> Iterable[dict[str, str]]:
+        """The collection's documents, to train on."""
+        return self.collection.dataset.get_corpus_iter(verbose=False)
+
+    def spaces(self, name: str, texts: Callable[[], Any], **options: Any) -> pn.EmbeddingSpaces:
+        """Word embeddings trained on documents or queries."""
+        settings = "-".join(f"{key}{value}" for key, value in sorted(options.items()))
+        return self.built(
+            f"spaces-{name}-{settings}",
+            lambda path: pn.EmbeddingSpaces.train(texts(), **options).save(path),
+            pn.EmbeddingSpaces.load,
+        )
+
+    def desm(self, spaces: pn.EmbeddingSpaces, pair: str, corpus: str) -> tuple[pn.DESM, pt.Transformer]:
+        """One DESM over kept centroids.
+
+        Args:
+            spaces: Word embeddings.
+            pair: Spaces of query and document, such as ``"in-out"``.
+            corpus: What the embeddings were trained on, to tell kept centroids apart.
+
+        Returns:
+            A re-ranker by docno, and a retriever from all documents.
+        """
+        query, document = pair.split("-")
+        desm = pn.DESM(spaces, query, document)
+        vectors = self.built(
+            f"centroids-{document}-{corpus}-{spaces.dim}",
+            lambda path: desm.index(path, self.forward_index()),
+            partial(FlexIndex, verbose=False),
+        )
+        return pn.DESM(spaces, query, document, vectors=vectors), desm.retriever(vectors)
+
+    def lsa(self, dim: int, seed: int, fields: Sequence[str] = FIELDS, max_terms: int | None = None) -> pn.LSA:
+        """LSA of the collection, over kept vectors."""
+        documents = self.forward_index(fields)
+        limit = f"-terms{max_terms}" if max_terms else ""
+        return self.over_vectors(
+            _of_fields(f"lsa-dim{dim}-seed{seed}{limit}", fields),
+            lambda path: pn.LSA(dim, seed=seed, fields=fields, max_terms=max_terms).fit_corpus(documents).save(path),
+            pn.LSA.load,
+            documents,
+        )
+
+    def tfidf(self, fields: Sequence[str] = FIELDS, max_terms: int | None = None) -> pn.TFIDF:
+        """TFIDF of the collection, over kept vectors."""
+        documents = self.forward_index(fields)
+        settings = {"sublinear_tf": True, "max_terms": max_terms, "fields": fields}
+        return self.over_vectors(
+            _of_fields(f"tf-idf{f'-terms{max_terms}' if max_terms else ''}", fields),
+            lambda path: pn.TFIDF(**settings).fit_corpus(documents).save(path),
+            pn.TFIDF.load,
+            documents,
+        )
+
+    def trained(self, model: Any, *examples: pd.DataFrame, **others: Sequence[pd.DataFrame]) -> Any:
+        """A model trained once, over kept vectors if it is one that has vectors.
+
+        Args:
+            model: The model as it is to be trained, with a forward index of its documents.
+            *examples: Arguments of its ``fit``. They and all settings tell kept models apart.
+            **others: Named arguments of its ``fit``, likewise.
+        """
+        name = f"{model.artifact_format}-{_digest(model, [*examples, *chain.from_iterable(others.values())])}"
+
+        def build(path: Path) -> None:
+            model.fit(*examples, **others).save(path)
+
+        if hasattr(model, "vectors"):
+            return self.over_vectors(name, build, type(model).load, model.documents)
+        return self.built(name, build, partial(type(model).load, documents=model.documents))
+
+    def fitted_corpus(self, model: Any) -> Any:
+        """A model fitted once to all documents, which re-ranks by docno.
+
+        Args:
+            model: The model as it is to be fitted. Its settings tell kept models apart.
+        """
+        documents = self.forward_index(model.fields)
+        name = f"{model.artifact_format}-{_digest(model, [])}"
+        build, load = (
+            lambda path: model.fit_corpus(documents).save(path),
+            partial(type(model).load, documents=documents),
+        )
+        return self.built(name, build, load)
+
+    def over_vectors(
+        self, name: str, build: Callable[[Path], Any], load: Callable[..., Any], documents: pn.ForwardIndex
+    ) -> Any:
+        """A ranker, built once, that re-ranks by docno over kept vectors of all documents, made once."""
+        ranker = self.built(name, build, load)
+        opened = TermVectors if isinstance(ranker, BilinearRanker) else partial(FlexIndex, verbose=False)
+        vectors = self.built(f"{name}-vectors", lambda path: ranker.index(path, documents), opened)
+        return load(self.artifacts / name, vectors=vectors)
+
+    def save_table(self, name: str, table: pd.DataFrame, caption: str) -> None:
+        """Print a table, and write it as CSV and Markdown."""
+        print(f"\n{caption}\n\n{table.to_string(index=False)}", flush=True)
+        table.to_csv(self.results / f"{name}.csv", index=False)
+        (self.results / f"{name}.md").write_text(f"{caption}\n\n{markdown(table)}\n", encoding="utf-8")
+
+    def save_settings(self, settings: dict[str, Any]) -> None:
+        """Write down what made the results."""
+        packages = {name: version(name) for name in PACKAGES}
+        text = json.dumps({**settings, "packages": packages}, indent=2, default=str)
+        (self.results / "settings.json").write_text(text + "\n", encoding="utf-8")
+
+
+def _fingerprint(collection: Collection) -> str:
+    """Changes with our version, and with the packages that the embedded collection is made from."""
+    packages = getattr(collection.dataset, "packages", pd.DataFrame)()
+    return hashlib.sha256(f"{pn.__version__} {packages.to_csv()}".encode()).hexdigest()[:8]
+
+
+def _of_fields(name: str, fields: Sequence[str]) -> str:
+    """The name of an artifact that depends on which fields of a document are read."""
+    return name if tuple(fields) == FIELDS else "-".join([name, *fields])
+
+
+def _digest(model: Any, examples: Iterable[pd.DataFrame]) -> str:
+    """Changes with all that a fitted model depends on."""
+    settings = [model.settings(), list(model.fields)]
+    if hasattr(model, "training"):
+        settings.append({name: value for name, value in model.training.to_json().items() if name != "verbose"})
+    if hasattr(model, "spaces"):
+        settings.append([model.spaces.settings, len(model.spaces), model.spaces.dim])
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+    for frame in examples:
+        columns = frame[[column for column in ("qid", "query", "docno", "label") if column in frame]]
+        digest.update(pd.util.hash_pandas_object(columns, index=False).to_numpy().tobytes())
+    return digest.hexdigest()[:12]
+
+
+def markdown(table: pd.DataFrame) -> str:
+    """A frame as a Markdown table."""
+    rows = [list(map(str, table.columns)), ["---"] * len(table.columns), *table.astype(str).to_numpy().tolist()]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
