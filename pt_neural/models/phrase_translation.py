@@ -116,7 +116,7 @@ class PhraseTranslation(WordTranslation):
         )
 
     def _learn(self, pairs: RelevantPairs, *, verbose: bool) -> None:
-        learned, history = self._maximise(pairs, verbose=verbose)
+        learned, history = self._maximise(pairs, desc=repr(self), verbose=verbose)
         phrase_table = self._learn_phrases(pairs, learned, verbose=verbose)
         self._set_table(pairs.vocabulary, self._ranking_table(learned), history)
         self.phrase_table = phrase_table
@@ -124,7 +124,7 @@ class PhraseTranslation(WordTranslation):
     def _learn_phrases(self, pairs: RelevantPairs, learned: csr_array, *, verbose: bool) -> PhraseTable:
         sides = pairs.queries, pairs.query_rows, pairs.documents, pairs.document_rows
         forward = align(learned, *sides)
-        swapped, _ = self._maximise(pairs.swapped(), verbose=verbose)
+        swapped, _ = self._maximise(pairs.swapped(), desc=f"{self!r} queries to documents", verbose=verbose)
         links = mutual(forward, align(swapped, *sides[2:], *sides[:2]))
         queries, documents = (
             Phrases.build(texts, len(pairs.vocabulary), max_length=self.max_length) for texts in sides[::2]

@@ -114,17 +114,17 @@ class WordTranslation(LearnedFromPairs, LanguageModelRanker):
         )
 
     def _learn(self, pairs: RelevantPairs, *, verbose: bool) -> None:
-        learned, history = self._maximise(pairs, verbose=verbose)
+        learned, history = self._maximise(pairs, desc=repr(self), verbose=verbose)
         self._set_table(pairs.vocabulary, self._ranking_table(learned), history)
 
-    def _maximise(self, pairs: RelevantPairs, *, verbose: bool) -> tuple[csr_array, pd.DataFrame]:
+    def _maximise(self, pairs: RelevantPairs, *, desc: str, verbose: bool) -> tuple[csr_array, pd.DataFrame]:
         """IBM Model 1 of pairs, and its history."""
         num_words = len(pairs.vocabulary)
         documents = document_counts(pairs.documents, num_words, null_word=self.null_word)
         queries = query_counts(pairs.queries, pairs.query_rows, pairs.document_rows, num_words, documents.shape[0])
         table, occurrences = equal_translations(queries, documents), queries.sum(dtype=np.float64)
         history = []
-        with pt.tqdm(range(self.iterations), desc=repr(self), unit="iteration", disable=not verbose) as bar:
+        with pt.tqdm(range(self.iterations), desc=desc, unit="iteration", disable=not verbose) as bar:
             for iteration in bar:
                 start = time.perf_counter()
                 table, likelihood = em_step(table, queries, documents)

@@ -202,3 +202,10 @@ def test_hostile_texts(model):
         assert (model.transform(frame.assign(query=query))["score"] == 0).all()
     assert np.isfinite(model.transform(frame.assign(query="cheap hotels " * 500))["score"]).all()
     assert model.transform(frame.head(0)).columns.tolist() == [*frame.columns, "score", "rank"]
+
+
+def test_fitting_shows_progress_of_both_directions(capsys):
+    pn.PhraseTranslation(iterations=3).fit(TRAIN, QRELS)
+    shown = capsys.readouterr().err
+    assert "queries to documents" in shown
+    assert shown.count("3/3") >= 2
