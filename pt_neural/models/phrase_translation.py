@@ -26,8 +26,9 @@ class PhraseTranslation(WordTranslation):
     A query is cut into words and phrases, each of which is translated from a word or a phrase of the document:
     "random forest" may stand for "ensemble of trees", though neither word does alone. The probability of the query is
     that of its most probable segmentation; a word as a segment has the P(w|d) of :class:`WordTranslation`, and a
-    phrase q the sum over all words and phrases w of the document of P(q|w) count(w) / (length of d · ``max_length``),
-    as if w were drawn from the phrases of one of the ``max_length`` lengths, each as likely as the others.
+    phrase q has (1 - ``unigram_weight``) times the sum over all words and phrases w of the document of
+    P(q|w) count(w) / (length of d · ``max_length``), as if w were drawn from the phrases of one of the ``max_length``
+    lengths, each as likely as the others; the unigram model has no phrases.
 
     Phrases are learned from the words that IBM Model 1 aligns best: Viterbi alignments of each query and relevant
     document from either side, of which those links remain that both have (Och & Ney 2003). All pairs of phrases that
@@ -157,9 +158,9 @@ class PhraseTranslation(WordTranslation):
         of_words = np.log(self.mixed_probabilities(distinct, documents), dtype=np.float64)[:, places]
         numbers = self.phrase_table.segments(words)
         weights = self.phrase_table.table[list(numbers.values())]
-        drawn = np.maximum(documents.lengths, 1)[:, None] * np.float32(self.max_length)
+        share = (1 - self.unigram_weight) / (np.maximum(documents.lengths, 1)[:, None] * self.max_length)
         with np.errstate(divide="ignore"):
-            of_phrases = np.log((documents.own @ weights.T).toarray() / drawn, dtype=np.float64)
+            of_phrases = np.log((documents.own @ weights.T).toarray() * share, dtype=np.float64)
         return of_words, dict(zip(numbers, of_phrases.T, strict=True))
 
     def phrases(self, phrase: str, k: int = 10) -> pd.DataFrame:

@@ -63,13 +63,13 @@ def all_cuts(words, longest):
 
 
 def phrase_probability(model, phrase: str, text: str) -> float:
-    """Sum over the phrases of the document, word by word and slice by slice."""
+    """The model's half of a mixture with a unigram model, which has no phrases: a sum over slices of the document."""
     words, total = tokenise(text), 0.0
     for length in (1, 2, 3):
         for start in range(len(words) - length + 1):
             found = model.phrases(" ".join(words[start : start + length]), 1000).set_index("phrase")["probability"]
             total += float(found.get(phrase, 0.0))
-    return total / (3 * len(words))
+    return 0.5 * total / (3 * len(words))
 
 
 @pytest.mark.parametrize("phrase_weight", [0.3, 1.0])
@@ -98,6 +98,11 @@ def test_scores_are_those_of_the_best_segmentation(model, phrase_weight):
 def test_without_phrases_it_is_the_word_model(options):
     words = pn.WordTranslation(mu=10).fit(TRAIN, QRELS, verbose=False).transform(CANDIDATES)
     np.testing.assert_allclose(fitted(**options).transform(CANDIDATES)["score"], words["score"], rtol=1e-12)
+
+
+def test_the_unigram_model_has_no_phrases():
+    words = pn.WordTranslation(mu=10, unigram_weight=1).fit(TRAIN, QRELS, verbose=False).transform(CANDIDATES)
+    np.testing.assert_allclose(fitted(unigram_weight=1).transform(CANDIDATES)["score"], words["score"], rtol=1e-12)
 
 
 def test_planted_phrases_are_learned(model):
