@@ -14,6 +14,7 @@ _HOMES = {
     "ForwardIndex": "pt_neural.text",
     "EmbeddingSpaces": "pt_neural.embeddings",
     "DESM": "pt_neural.models",
+    "BLTM": "pt_neural.models",
     "LSA": "pt_neural.models",
     "LDA": "pt_neural.models",
     "PLSA": "pt_neural.models",

@@ -5,6 +5,7 @@ from typing import Any
 
 # Loaded on first use: importing a network imports torch, which DESM, LSA and TFIDF do without.
 _FILES = {
+    "BLTM": "bltm",
     "CDSSM": "clsm",
     "CLSM": "clsm",
     "DESM": "desm",

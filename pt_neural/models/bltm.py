@@ -18,6 +18,8 @@ from pt_neural.rankers.relevant_pairs import LearnedFromPairs, RelevantPairs
 from pt_neural.text import ForwardIndex, PackedSequences, tokenise_packed
 from pt_neural.text.counts import bag_of_words
 
+START_PAIRS = 3  # random pairs whose words a topic starts from; with topics alike, learning would stop before it began
+
 
 class BLTM(LearnedFromPairs, TopicModel):
     """Query likelihood with topics that queries and documents word differently (Gao, Toutanova & Yih, SIGIR 2011).
@@ -33,8 +35,8 @@ class BLTM(LearnedFromPairs, TopicModel):
     words for its topics, in learning and in ranking, while the unigram model has them all. P_Q(w|z) takes a part of
     P_D(w|z), for words that no training query has. A word without topics on either side is left to the unigram model.
 
-    The defaults were chosen on dev queries of ``neural:pydocs``, where equal fractions were better with 20 and 50 words
-    of a document, and made no difference with all of them; more iterations were no better.
+    The defaults were chosen on dev queries of ``neural:pydocs``. Equal fractions were better there with 20 and 50 words
+    of a document, and made no difference with all of them; nor did more iterations, or the weight of P_D(w|z).
 
     Args:
         num_topics: Number of topics; the paper has 100.
@@ -46,7 +48,7 @@ class BLTM(LearnedFromPairs, TopicModel):
         iterations: Most iterations.
         tolerance: Learning ends when the objective grows by less than this part of itself.
         max_terms: So many of the first words of a document tell its topics, in learning and in ranking; None for all.
-        seed: Seed of the topics that learning starts from.
+        seed: Seed of the pairs whose words the topics start from.
         unigram_weight: Weight of the unigram model, from 0 to 1; may be set on a fitted model.
         mu: Weight of the collection against the document in the unigram model, in words, above 0; likewise.
         fields: Text columns, joined by a space; those that a frame lacks are passed over, one must be there. None for
@@ -157,11 +159,14 @@ class BLTM(LearnedFromPairs, TopicModel):
         return now
 
     def _iterations(self, queries: csr_array, documents: csr_array) -> Iterator[Bilingual]:
-        random = np.random.default_rng(self.seed)
-        shapes = [(counts.shape[1], self.num_topics) for counts in (queries, documents)]
-        # Topics with random words, which all pairs have alike.
-        of_words = [distributions(random.random(shape, dtype=np.float32), 0.5, axis=0) for shape in shapes]
-        of_pairs = np.full((queries.shape[0], self.num_topics), 1 / self.num_topics, dtype=np.float32)
+        random, topics = np.random.default_rng(self.seed), self.num_topics
+        picked = random.integers(queries.shape[0], size=START_PAIRS * topics)
+        pairs = csr_array(
+            (np.ones(len(picked), dtype=np.float32), picked, np.arange(0, len(picked) + 1, START_PAIRS)),
+            shape=(topics, queries.shape[0]),
+        )
+        of_words = [_start(pairs @ counts, counts) for counts in (queries, documents)]
+        of_pairs = np.full((queries.shape[0], topics), 1 / topics, dtype=np.float32)
         priors = {"word_prior": self.word_prior, "topic_prior": self.topic_prior}
         steps = STEPS if self.equal_fractions else 0
         return bilingual_maximisation(queries, documents, *of_words, of_pairs, **priors, steps=steps)
@@ -206,3 +211,10 @@ def _words_and_counts(texts: PackedSequences) -> tuple[np.ndarray, csr_array]:
     """The distinct words of texts, and how often each text has each of them."""
     words, numbers = np.unique(texts.terms, return_inverse=True)
     return words, bag_of_words(PackedSequences(numbers.astype(np.int32), texts.offsets), len(words))
+
+
+def _start(of_topics: csr_array, counts: csr_array) -> np.ndarray:
+    """P(w|z) in the middle between the words of some pairs, a row for each topic, and those of all."""
+    some = distributions(np.ascontiguousarray(of_topics.toarray().T), 0, axis=0)
+    of_all = distributions(counts.sum(axis=0, dtype=np.float32), 0, axis=0)
+    return (some + of_all[:, None]) / 2

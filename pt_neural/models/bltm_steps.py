@@ -11,7 +11,7 @@ from pt_neural.models.compiled import compiled
 from pt_neural.models.topic_steps import LEAST, _log_prior, distributions, in_threads
 
 TOLERANCE = 1e-3  # sum over topics of the difference of fractions at which those of a pair count as equal
-STEPS = 50  # most steps of a pair towards equal fractions in one iteration; the next iteration goes on from there
+STEPS = 5  # most steps of a pair towards equal fractions in one iteration; the next iteration goes on from there
 STEEPEST = 30.0  # largest exponent that a posterior changes by, far from the ends of what float32 can hold
 
 

@@ -7,6 +7,7 @@ import pytest
 
 import pt_neural as pn
 from pt_neural._artifacts import ArtifactError
+from pt_neural.models.bltm_steps import bilingual_maximisation
 from pt_neural.text import tokenise
 
 CONCEPTS = 12
@@ -64,6 +65,13 @@ def test_words_that_share_no_text_are_brought_together(train, test, equal_fracti
     learned.unigram_weight = 1
     assert first_share(learned, test) == 0
     assert learned.report.groups == learned.report.queries == 200
+
+
+def test_more_topics_than_words_of_a_text_are_learned_too(train, test):
+    """Their pseudo-counts outweigh the words of a pair, and make the objective large: learning must not end at once."""
+    model = fitted(*train, num_topics=200, topic_prior=0.5)
+    assert len(model.history) > 10
+    assert first_share(model, test) > 0.7
 
 
 def test_topics_tell_the_words_of_both_sides(model):
@@ -219,10 +227,11 @@ def test_an_interrupted_fit_leaves_the_model_as_it_was(train, test, monkeypatch)
     model = fitted(*train)
     before = model.transform(test), model.history, model.report
 
-    def interrupt(*args, **options):
+    def interrupted(*args, **options):
+        yield next(bilingual_maximisation(*args, **options))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pt_neural.models.bltm.distributions", interrupt)
+    monkeypatch.setattr("pt_neural.models.bltm.bilingual_maximisation", interrupted)
     with pytest.raises(KeyboardInterrupt):
         model.fit(*train, verbose=False)
     pd.testing.assert_frame_equal(model.transform(test), before[0])
