@@ -148,7 +148,7 @@ class BLTM(LearnedFromPairs, TopicModel):
         words = float(queries.sum(dtype=np.float64) + documents.sum(dtype=np.float64))
         start, before = perf_counter(), -np.inf
         with pt.tqdm(total=self.iterations, desc=repr(self), unit="iteration", disable=not verbose) as bar:
-            for iteration, now in enumerate(self._iterations(queries, documents)):
+            for iteration, now in enumerate(self._states(queries, documents)):
                 measures = {"objective": now.objective, "difference": now.difference}
                 history.append({"iteration": iteration, **measures, "seconds": round(perf_counter() - start, 3)})
                 bar.set_postfix_str(f"objective {now.objective / words:.4f} a word")
@@ -158,7 +158,7 @@ class BLTM(LearnedFromPairs, TopicModel):
                 before = now.objective
         return now
 
-    def _iterations(self, queries: csr_array, documents: csr_array) -> Iterator[Bilingual]:
+    def _states(self, queries: csr_array, documents: csr_array) -> Iterator[Bilingual]:
         random, topics = np.random.default_rng(self.seed), self.num_topics
         picked = random.integers(queries.shape[0], size=START_PAIRS * topics)
         pairs = csr_array(
