@@ -50,7 +50,7 @@ def missing_from_query_likelihood(
     """What Lucene's query likelihood leaves out of the logarithm of P(Q|D), up to a constant.
 
     A term of the query adds ``log(1 + tf / (mu p)) + log(mu / (|D| + mu))`` to the log-likelihood of a document with
-    Dirichlet smoothing (Zhai & Lafferty 2004, section 3). Lucene drops the terms where that is negative: those
+    Dirichlet smoothing (Zhai & Lafferty 2004). Lucene drops the terms where that is negative: those
     that the document lacks, and those that it has less often than the collection.
 
     Args:

@@ -27,9 +27,8 @@ class LatentConceptExpansion(pt.Transformer):
 
     ``exp(score(Q, D) + document_weight * log p(e|D) - collection_weight * log p(e|C))``
 
-    (section 3), with ``p(e|D) = (1 - smoothing) tf / |D| + smoothing * p(e|C)`` and ``p(e|C) = cf / |C|``. The most
-    probable terms, the concepts, join the query in the column ``query_toks``, which :class:`SDM`, query likelihood and
-    BM25 take::
+    with ``p(e|D) = (1 - smoothing) tf / |D| + smoothing * p(e|C)`` and ``p(e|C) = cf / |C|``. The most probable terms,
+    the concepts, join the query in the column ``query_toks``, which :class:`SDM`, query likelihood and BM25 take::
 
         sdm = index.sdm()
         lce = pn.LatentConceptExpansion(index)

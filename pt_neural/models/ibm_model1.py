@@ -64,7 +64,7 @@ def equal_translations(queries: csr_array, documents: csr_array) -> csr_array:
 
 
 def em_step(table: csr_array, queries: csr_array, documents: csr_array) -> tuple[csr_array, float]:
-    """One iteration of expectation maximisation (Brown et al. 1993, section 4.1).
+    """One iteration of expectation maximisation of Model 1 (Brown et al. 1993).
 
     A query Q has, given its document D of J words, the probability of the product over its words q of
     1/J · the sum over the words w of D of t(q|w). Every t(q|w) becomes the number of words q that are expected to be
@@ -115,7 +115,7 @@ def align(
 
 
 def mutual(alignments: PackedSequences, reverse: PackedSequences) -> PackedSequences:
-    """Keep what is aligned in both directions, the intersection of Och & Ney (2003, section 4.1).
+    """Keep what is aligned in both directions, the intersection of Och & Ney (2003).
 
     Args:
         alignments: For each pair, the position in the document of each word of the query; -1 for none.

@@ -52,7 +52,7 @@ def consistent_places(
     *,
     max_length: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """All pairs of phrases that are consistent with an alignment (Och & Ney 2004, section 3.1).
+    """All pairs of phrases that are consistent with an alignment (Och & Ney 2004).
 
     They have at least one aligned word, and no word of either is aligned with a word outside of the other. Words that
     are aligned with none may stand anywhere in a phrase.

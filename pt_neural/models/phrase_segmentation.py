@@ -11,7 +11,7 @@ def best_segmentations(
     """The largest product of probabilities of segments, for each of some documents, by dynamic programming.
 
     A query of j words has alpha_j = max over the length l of its last segment of alpha_{j-l} · P(segment|d), with
-    alpha_0 = 1: the maximum in place of the sum over segmentations (Gao, He & Nie 2010, section 4).
+    alpha_0 = 1: the maximum in place of the sum over segmentations (Gao, He & Nie 2010).
 
     Args:
         words: log P(w|d) of each word of the query as a segment of its own, float64 of shape ``(documents, words)``.

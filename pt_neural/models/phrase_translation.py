@@ -21,7 +21,7 @@ from pt_neural.text.phrases import Phrases
 
 
 class PhraseTranslation(WordTranslation):
-    """Query likelihood with translated words and phrases (Gao, He & Nie 2010, section 4).
+    """Query likelihood with translated words and phrases (Gao, He & Nie, CIKM 2010).
 
     A query is cut into words and phrases, each of which is translated from a word or a phrase of the document:
     "random forest" may stand for "ensemble of trees", though neither word does alone. The probability of the query is
@@ -92,7 +92,7 @@ class PhraseTranslation(WordTranslation):
         null_word: bool = True,
         max_terms: int | None = None,
         unigram_weight: float = 0.5,
-        mu: float = 1000,
+        mu: float = 100,
         fields: str | Sequence[str] | None = None,
         documents: ForwardIndex | None = None,
         batch_size: int = 1024,

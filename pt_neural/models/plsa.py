@@ -15,7 +15,7 @@ from pt_neural.text import ForwardIndex
 class PLSA(CorpusTopicModel):
     """Query likelihood with documents as mixtures of topics, learned by expectation maximisation.
 
-    P_model(w|d) = sum over topics z of P(w|z) P(z|d) (Hofmann 1999, equation 1). The topics are learned from the
+    P_model(w|d) = sum over topics z of P(w|z) P(z|d) (Hofmann 1999). The topics are learned from the
     documents of a collection alone. The CLSM paper learns them by MAP estimation: here, with pseudo-counts as Dirichlet
     priors, for words of topics and for topics of documents. Without pseudo-counts it is Hofmann's maximum likelihood,
     which non-negative matrix factorisation by Kullback-Leibler divergence maximises too. A document's P(z|d) is
@@ -32,7 +32,7 @@ class PLSA(CorpusTopicModel):
         word_prior: Occurrences of each word that a topic is thought to have besides; likewise.
         iterations: Most iterations.
         tolerance: Learning ends when an iteration adds less than this part of its size to the log posterior; with 0,
-            when it adds nothing.
+            when rounding makes it fall.
         min_count: Words that occur less often are left out.
         max_terms: Keep only that many of the most frequent words; None keeps all.
         seed: Seed of the topics that the first iteration starts with; results do not depend on the number of threads.
@@ -84,7 +84,7 @@ class PLSA(CorpusTopicModel):
         max_terms: int | None = None,
         seed: int = 13,
         unigram_weight: float = 0.7,
-        mu: float = 1000,
+        mu: float = 100,
         fields: str | Sequence[str] | None = None,
         documents: ForwardIndex | None = None,
         batch_size: int = 1024,

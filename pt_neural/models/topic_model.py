@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class TopicModel(LanguageModelRanker):
-    """Base of the rankers with P_model(w|d) = sum over topics z of P(w|z) P(z|d) (Wei & Croft 2006, equation 8).
+    """Base of the rankers with P_model(w|d) = sum over topics z of P(w|z) P(z|d) (Wei & Croft 2006).
 
     A document's P(z|d) is inferred from its words when it is read, by :func:`~pt_neural.models.topic_steps.fold_in`;
     for documents of a forward index it is kept in memory.
@@ -47,7 +47,7 @@ class TopicModel(LanguageModelRanker):
         num_topics: int,
         *,
         unigram_weight: float = 0.7,
-        mu: float = 1000,
+        mu: float = 100,
         fields: str | Sequence[str] | None = None,
         documents: ForwardIndex | None = None,
         batch_size: int = 1024,

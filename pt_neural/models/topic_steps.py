@@ -38,7 +38,7 @@ def expectation_maximisation(
     word_prior: float = 0.0,
     topic_prior: float = 0.0,
 ) -> Iterator[Mixtures]:
-    """The iterations of PLSA (Hofmann 1999, equations 3 to 6), with pseudo-counts as Dirichlet priors.
+    """The iterations of PLSA (Hofmann 1999), with pseudo-counts as Dirichlet priors.
 
     P(z|d, w) is in proportion to P(w|z) P(z|d). An iteration takes P(w|z) to what is in proportion to word_prior + sum
     over d of n(d, w) P(z|d, w), and P(z|d) to topic_prior + sum over w of n(d, w) P(z|d, w). P(z|d, w) is not stored:
@@ -123,7 +123,7 @@ def fold_in(
     """The topic distributions of documents, with the topics as they are: P(z|d) of largest posterior probability.
 
     Each iteration takes P(z|d) to (prior_z + sum over w of n(d, w) P(z|d, w)) / its sum over z, with P(z|d, w) in
-    proportion to P(w|z) P(z|d), from equal P(z|d) on (Hofmann 1999, section 3). A document's iterations end when no
+    proportion to P(w|z) P(z|d), from equal P(z|d) on (Hofmann 1999). A document's iterations end when no
     P(z|d) changes by more than the tolerance. Documents do not depend on each other.
 
     Args:

@@ -30,7 +30,7 @@ HISTORY = ("iteration", "log_likelihood", "perplexity", "seconds")
 
 
 class WordTranslation(LearnedFromPairs, LanguageModelRanker):
-    """Query likelihood with translated words (Berger & Lafferty 1999; Gao, He & Nie 2010, section 3).
+    """Query likelihood with translated words (Berger & Lafferty 1999; Gao, He & Nie, CIKM 2010).
 
     P_model(q|d) = sum over the words w of the document of t(q|w) P_ml(w|d): a document may be worded in one way and the
     query in another. The probability t(q|w) that w is translated into q is learned from queries and documents relevant
@@ -91,7 +91,7 @@ class WordTranslation(LearnedFromPairs, LanguageModelRanker):
         null_word: bool = True,
         max_terms: int | None = None,
         unigram_weight: float = 0.5,
-        mu: float = 1000,
+        mu: float = 100,
         fields: str | Sequence[str] | None = None,
         documents: ForwardIndex | None = None,
         batch_size: int = 1024,

@@ -26,7 +26,7 @@ class LanguageModelRanker(Ranker):
 
     P(w|d) = unigram_weight · P_uni(w|d) + (1 - unigram_weight) · P_model(w|d). P_uni is the unigram language model with
     Dirichlet smoothing, (tf + mu P(w|C)) / (length of d + mu), where P(w|C) is the relative frequency of the word in
-    the collection. P_model is what a model adds, as Wei & Croft (SIGIR 2006, equation 9) add LDA. With
+    the collection. P_model is what a model adds, as Wei & Croft (SIGIR 2006) add LDA. With
     ``unigram_weight=1`` all these rankers are the unigram model.
 
     Re-ranks: frames with ``qid, query, docno`` and the text, or only ``docno`` where ``documents`` are given, get a new
