@@ -16,10 +16,11 @@ import pt_neural as pn
 from pipelines.comparison import System
 from pipelines.workspace import Workspace
 
-SMOOTHING = {"mu": [100, 300, 1000, 3000]}
+SMOOTHING = {"mu": [30, 100, 300, 1000]}
 MIXED = {**SMOOTHING, "unigram_weight": [0.9, 0.7, 0.5, 0.3]}
 DEPENDENCIES = {"weights": [(0.95, 0.04, 0.01), (0.85, 0.10, 0.05), (0.70, 0.20, 0.10), (0.50, 0.30, 0.20)]}
-EXPANSION = {"fb_terms": [5, 10, 25], "original_weight": [0.9, 0.7, 0.5], "collection_weight": [0.0, 0.1]}
+EXPANSION = {"original_weight": [0.9, 0.7, 0.5], "collection_weight": [0.0, 0.1]}
+DEV_QUERIES = 500  # that settings are chosen on, at most
 
 
 @dataclass(frozen=True)
@@ -118,8 +119,8 @@ class StatisticalRankers:
         self, name: str, model: pt.Transformer, grid: Mapping[str, list], ranker: pt.Transformer | None = None
     ) -> pt.Transformer:
         """The model with those settings by which it re-ranks the dev queries best, or a ranker that it is a part of."""
-        dev = self.collection.dev
-        if dev is not None:
+        if self.collection.dev is not None:
+            dev = self.collection.dev.sample(DEV_QUERIES, self.arguments.seed)
             print(f"{name}: settings on {len(dev.topics):,} dev queries", flush=True)
             known = pt.Transformer.from_df(self.candidates.transform(dev.topics))
             pt.GridSearch(known >> (ranker or model), {model: dict(grid)}, dev.topics, dev.qrels, "ndcg_cut_10")
