@@ -11,7 +11,6 @@ import pyterrier as pt
 from pt_neural.rankers.ranker import Ranker
 from pt_neural.text import PackedSequences, Vocabulary
 from pt_neural.text.packed import pack_texts
-from pt_neural.training import Training
 from pt_neural.training.examples import Examples, make_examples
 from pt_neural.training.groups import Report
 
@@ -64,7 +63,7 @@ class RelevantPairs:
         """The pairs of training examples.
 
         Args:
-            examples: The examples; what they say of negatives is passed over.
+            examples: The examples, without negatives.
             documents: All of their documents, as ids of words.
             vocabulary: The words, with their frequencies.
             max_terms: Keep only so many of the first words of a document; None keeps all.
@@ -102,11 +101,9 @@ def _packed_queries(texts: list[str], vocabulary: Vocabulary) -> tuple[PackedSeq
 
 
 def _report(report: Report, queries: int, worded: np.ndarray) -> Report:
-    """The report of training examples as that of pairs, which have no negatives."""
-    dropped = dict(report.dropped)
-    dropped["queries to which all documents are relevant"] = dropped.pop("queries without random negatives")
-    dropped["pairs without a word in the query or in the document"] = int((~worded).sum())
-    return replace(report, queries=queries, groups=int(worded.sum()), negatives="no", dropped=dropped)
+    """The report of training examples as that of pairs that have words."""
+    dropped = {**report.dropped, "pairs without a word in the query or in the document": int((~worded).sum())}
+    return replace(report, queries=queries, groups=int(worded.sum()), dropped=dropped)
 
 
 class LearnedFromPairs(Ranker, pt.Estimator):
@@ -154,7 +151,7 @@ class LearnedFromPairs(Ranker, pt.Estimator):
             ValueError: If there is nothing to learn from; the message says why.
         """
         options = {"fields": self.fields, "documents": self.documents}
-        examples = make_examples(topics_or_res_tr, qrels_tr, Training(negatives="random"), **options)
+        examples = make_examples(topics_or_res_tr, qrels_tr, None, **options)
         pairs = RelevantPairs.of(examples, *self._training_documents(examples), max_terms=self.max_terms)
         if verbose:
             print(f"{self!r}: {pairs.report}", flush=True)

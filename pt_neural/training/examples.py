@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from pt_neural.text import ForwardIndex, frame_texts, tokenise
-from pt_neural.training.groups import Groups, Pairs, Report, make_groups
+from pt_neural.training.groups import Groups, Pairs, Report, make_groups, positives_alone
 from pt_neural.training.settings import Training
 
 
@@ -33,7 +33,7 @@ class Examples:
 def make_examples(
     candidates: pd.DataFrame,
     qrels: pd.DataFrame,
-    training: Training,
+    training: Training | None,
     *,
     fields: Sequence[str],
     documents: ForwardIndex | None = None,
@@ -47,7 +47,7 @@ def make_examples(
     Args:
         candidates: Frame with ``qid, query, docno`` and, without a forward index, text.
         qrels: Frame with ``qid, docno, label``.
-        training: Where negatives come from, and which grades count.
+        training: Where negatives come from, and which grades count; None for groups without negatives.
         fields: Text columns of the candidates.
         documents: Forward index of the collection.
         mark_ends: Whether texts tell where their fields end.
@@ -70,7 +70,7 @@ def make_examples(
     queries = [text if isinstance(text, str) else "" for text in first["query"]]
     _require_words(queries, texts, documents, fields)
     pairs = Pairs(candidates, qrels, qids, docnos)
-    groups, report = make_groups(pairs, training)
+    groups, report = positives_alone(pairs) if training is None else make_groups(pairs, training)
     return Examples(groups, queries, texts, report)
 
 

@@ -9,6 +9,8 @@ from pt_neural.text import PackedSequences
 from pt_neural.text.packed import offsets_of
 from pt_neural.training.settings import Training
 
+_NOT_RETRIEVED = "relevant documents that are not among the candidates"
+
 
 @dataclass(frozen=True)
 class Groups:
@@ -144,20 +146,42 @@ def _others_exist(
     return np.bincount(relevant_queries, minlength=len(pairs.qids))[queries] < others
 
 
+def positives_alone(pairs: Pairs) -> tuple[Groups, Report]:
+    """One group for each query and relevant document, for models that learn without negatives.
+
+    Raises:
+        ValueError: If there are none; the message says why.
+    """
+    _require_relevant(pairs)
+    relevant, labels = pairs.judged[pairs.labels > 0], pairs.labels[pairs.labels > 0]
+    queries, documents = pairs.split(relevant)
+    dropped = {**_without_relevant(pairs, relevant), _NOT_RETRIEVED: pairs.unknown_positives}
+    report = Report(len(np.unique(queries)), len(relevant), pairs.num_documents, "no", dropped)
+    return Groups(queries, documents, labels, relevant, pairs.num_documents), report
+
+
 def _account(pairs: Pairs, relevant: np.ndarray, queries: np.ndarray, usable: np.ndarray, training: Training) -> Report:
     with_relevant, with_positive = len(np.unique(pairs.split(relevant)[0])), len(np.unique(queries))
     used = len(np.unique(queries[usable]))
     dropped = {
+        **_without_relevant(pairs, relevant),
+        "queries without a relevant document of the wanted grades": with_relevant - with_positive,
+        f"queries without {training.negatives} negatives": with_positive - used,
+        _NOT_RETRIEVED: pairs.unknown_positives,
+    }
+    return Report(used, int(usable.sum()), pairs.num_documents, training.negatives, dropped)
+
+
+def _without_relevant(pairs: Pairs, relevant: np.ndarray) -> dict[str, int]:
+    """Queries that are left out of any training, by the reason why."""
+    with_relevant = len(np.unique(pairs.split(relevant)[0]))
+    return {
         "queries without judgements": pairs.unjudged_queries,
         "judged queries without candidates": pairs.unretrieved_queries,
         "queries without a relevant document among the candidates": len(pairs.qids)
         - pairs.unjudged_queries
         - with_relevant,
-        "queries without a relevant document of the wanted grades": with_relevant - with_positive,
-        f"queries without {training.negatives} negatives": with_positive - used,
-        "relevant documents that are not among the candidates": pairs.unknown_positives,
     }
-    return Report(used, int(usable.sum()), pairs.num_documents, training.negatives, dropped)
 
 
 class _Pools:
@@ -192,6 +216,16 @@ def _may_be_negative(labels: np.ndarray, grade: float, training: Training) -> np
 def _require_groups(pairs: Pairs, report: Report, training: Training) -> None:
     if report.groups:
         return
+    _require_relevant(pairs)
+    if training.grades is not None and not np.isin(pairs.labels, list(training.grades)).any():
+        raise ValueError(f"no candidate has one of the grades {sorted(training.grades)} that grades= names")
+    raise ValueError(
+        f"no query has {training.negatives} negatives: retrieve more candidates, or choose other negatives, such as "
+        f"Training(negatives={'retrieved' if training.negatives == 'random' else 'random'!r})"
+    )
+
+
+def _require_relevant(pairs: Pairs) -> None:
     if not len(pairs.judged):
         raise ValueError(
             "no judgement in qrels is for a query and a document of the frame: are they of the same collection and "
@@ -199,12 +233,6 @@ def _require_groups(pairs: Pairs, report: Report, training: Training) -> None:
         )
     if not (pairs.labels > 0).any():
         raise ValueError("no candidate is judged relevant (label above 0): there are no positives to train on")
-    if training.grades is not None and not np.isin(pairs.labels, list(training.grades)).any():
-        raise ValueError(f"no candidate has one of the grades {sorted(training.grades)} that grades= names")
-    raise ValueError(
-        f"no query has {training.negatives} negatives: retrieve more candidates, or choose other negatives, such as "
-        f"Training(negatives={'retrieved' if training.negatives == 'random' else 'random'!r})"
-    )
 
 
 def _contains(sorted_keys: np.ndarray, keys: np.ndarray) -> np.ndarray:

@@ -126,10 +126,13 @@ def test_the_report_says_what_was_left_out():
     assert str(report).startswith("training on 3 groups of 2 queries with no negatives, 4 documents; left out: 1 ")
 
 
-def test_a_query_to_which_everything_is_relevant_is_counted():
+def test_all_documents_may_be_relevant_to_a_query():
     everything = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2", "d3", "d4"], "label": 1})
-    report = pairs_of(qrels=pd.concat([everything, QRELS[QRELS["qid"] == "q2"]])).report
-    assert report.dropped["queries to which all documents are relevant"] == 1
+    assert set(in_words(pairs_of(qrels=everything))) == {
+        ("boats on rivers", "rivers of the world"),
+        ("boats on rivers", "the long long river"),
+        ("boats on rivers", "city of london"),
+    }
 
 
 @pytest.mark.parametrize(
