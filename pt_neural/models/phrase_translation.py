@@ -1,6 +1,6 @@
 """The phrase translation model: phrases of a few words from relevant documents to queries."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from pt_neural.models.phrase_table import PhraseTable
 from pt_neural.models.translation_table import largest
 from pt_neural.models.word_translation import WordTranslation
 from pt_neural.rankers.document_counts import DocumentCounts
+from pt_neural.rankers.learned_words import Records
 from pt_neural.rankers.relevant_pairs import RelevantPairs
 from pt_neural.text import ForwardIndex, PackedSequences, Vocabulary, tokenise_packed
 from pt_neural.text.phrases import Phrases
@@ -119,8 +120,8 @@ class PhraseTranslation(WordTranslation):
     def _learn(self, pairs: RelevantPairs, *, verbose: bool) -> None:
         learned, history = self._maximise(pairs, desc=repr(self), verbose=verbose)
         phrase_table = self._learn_phrases(pairs, learned, verbose=verbose)
-        self._set_table(pairs.vocabulary, self._ranking_table(learned), history)
         self.phrase_table = phrase_table
+        self._set_table(pairs.vocabulary, self._ranking_table(learned), history)
 
     def _learn_phrases(self, pairs: RelevantPairs, learned: csr_array, *, verbose: bool) -> PhraseTable:
         sides = pairs.queries, pairs.query_rows, pairs.documents, pairs.document_rows
@@ -225,10 +226,10 @@ class PhraseTranslation(WordTranslation):
         """What makes the model what it is."""
         return {**super().settings(), "phrase_weight": self.phrase_weight}
 
-    def _tensors(self) -> dict[str, np.ndarray]:
-        return {**super()._tensors(), **self.phrase_table.tensors()}
+    def _arrays(self) -> dict[str, np.ndarray]:
+        return {**super()._arrays(), **self.phrase_table.tensors()}
 
-    def _set_tensors(self, vocabulary: Vocabulary, tensors: dict[str, np.ndarray]) -> None:
-        phrase_table = PhraseTable.from_tensors(tensors, vocabulary, self.max_length)
-        super()._set_tensors(vocabulary, tensors)
+    def _set_arrays(self, vocabulary: Vocabulary, arrays: Mapping[str, np.ndarray], history: Records) -> None:
+        phrase_table = PhraseTable.from_tensors(arrays, vocabulary, self.max_length)
+        super()._set_arrays(vocabulary, arrays, history)
         self.phrase_table = phrase_table

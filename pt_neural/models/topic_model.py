@@ -1,19 +1,17 @@
 """What topic models share: documents as mixtures of topics, and query likelihood by them."""
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from pt_neural._arguments import checked_number
-from pt_neural._artifacts import ArtifactError, read_json, read_tensors, write_json, write_tensors
 from pt_neural.models.topic_steps import fold_in
 from pt_neural.rankers.document_counts import DocumentCounts
-from pt_neural.rankers.fingerprint import fingerprint
 from pt_neural.rankers.language_model import LanguageModelRanker
 from pt_neural.rankers.last_vocabulary import LastVocabulary
+from pt_neural.rankers.learned_words import Records
 from pt_neural.text import ForwardIndex, PackedSequences, Vocabulary, tokenise_packed
 
 if TYPE_CHECKING:
@@ -55,9 +53,7 @@ class TopicModel(LanguageModelRanker):
     ):
         self.num_topics = checked_number("num_topics", num_topics, int, least=1)
         self.word_topics = self.query_word_topics = self.prior = None
-        self._history: list[dict[str, Any]] = []
         self._kept_topics = LastVocabulary()
-        self._fingerprint: str | None = None
         super().__init__(
             unigram_weight=unigram_weight,
             mu=mu,
@@ -73,7 +69,7 @@ class TopicModel(LanguageModelRanker):
         word_topics: np.ndarray,
         prior: np.ndarray,
         query_word_topics: np.ndarray | None = None,
-        history: Sequence[dict[str, Any]] = (),
+        history: Records = (),
     ) -> None:
         """Take what was learned, and the records of how; words of queries have the topics of documents by default."""
         query_word_topics = word_topics if query_word_topics is None else query_word_topics
@@ -83,10 +79,8 @@ class TopicModel(LanguageModelRanker):
             if array.shape != shape or array.dtype != np.float32:
                 raise ValueError(f"{name} is {array.dtype} of shape {array.shape}, not float32 of shape {shape}")
         self.word_topics, self.query_word_topics, self.prior = word_topics, query_word_topics, prior
-        self._history = list(history)
         self._kept_topics = LastVocabulary()
-        self._fingerprint = None
-        self._set_vocabulary(vocabulary)
+        self._set_vocabulary(vocabulary, history)
 
     def _represent(self, sequences: PackedSequences, counts: DocumentCounts) -> np.ndarray:
         return fold_in(counts.counts, self.word_topics, self.prior)
@@ -152,35 +146,15 @@ class TopicModel(LanguageModelRanker):
         self._require_fitted()
         return _top_words(self.word_topics, self.vocabulary, words)
 
-    @property
-    def history(self) -> pd.DataFrame:
-        """How the model was learned, one row an iteration."""
-        return pd.DataFrame(self._history)
-
-    def _save_parts(self, directory: Path) -> None:
+    def _arrays(self) -> dict[str, np.ndarray]:
         arrays = {"word_topics": self.word_topics, "prior": self.prior}
         if self.query_word_topics is not self.word_topics:
             arrays["query_word_topics"] = self.query_word_topics
-        write_tensors(directory / "weights.safetensors", arrays)
-        write_json(directory / "history.json", self._history)
-        self.vocabulary.save(directory / "vocabulary")
+        return arrays
 
-    def _load_parts(self, directory: Path) -> None:
-        vocabulary, history = Vocabulary.load(directory / "vocabulary"), read_json(directory / "history.json")
-        if vocabulary.collection_frequency is None:
-            raise ArtifactError(f"{directory / 'vocabulary' / 'counts.json'} is damaged: no collection frequencies")
-        arrays = read_tensors(directory / "weights.safetensors")
-        self._set_topics(
-            vocabulary, arrays["word_topics"], arrays["prior"], arrays.get("query_word_topics"), history=history
-        )
-
-    def fingerprint(self) -> str | None:
-        """Changes with what was learned; None before the model is fitted."""
-        if self.vocabulary is not None and self._fingerprint is None:
-            arrays = {"word_topics": self.word_topics, "prior": self.prior, "query": self.query_word_topics}
-            terms = "\n".join(self.vocabulary.terms).encode(errors="surrogatepass")
-            self._fingerprint = fingerprint([self.artifact_format], arrays, terms)
-        return self._fingerprint
+    def _set_arrays(self, vocabulary: Vocabulary, arrays: Mapping[str, np.ndarray], history: Records) -> None:
+        topics = arrays["word_topics"], arrays["prior"], arrays.get("query_word_topics")
+        self._set_topics(vocabulary, *topics, history=history)
 
 
 def _top_words(word_topics: np.ndarray, vocabulary: Vocabulary, words: int) -> pd.DataFrame:

@@ -1,8 +1,8 @@
 """The word translation model: IBM Model 1 from relevant documents to queries."""
 
 import time
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,6 @@ import pyterrier as pt
 from scipy.sparse import csr_array
 
 from pt_neural._arguments import checked_choice, checked_number
-from pt_neural._artifacts import ArtifactError, read_tensors, write_tensors
 from pt_neural.models.ibm_model1 import document_counts, em_step, equal_translations, query_counts
 from pt_neural.models.translation_table import (
     from_tensors,
@@ -21,12 +20,10 @@ from pt_neural.models.translation_table import (
     with_self_translation,
 )
 from pt_neural.rankers.document_counts import DocumentCounts
-from pt_neural.rankers.fingerprint import fingerprint
 from pt_neural.rankers.language_model import LanguageModelRanker
+from pt_neural.rankers.learned_words import Records
 from pt_neural.rankers.relevant_pairs import LearnedFromPairs, RelevantPairs
 from pt_neural.text import ForwardIndex, PackedSequences, Vocabulary, tokenise
-
-HISTORY = ("iteration", "log_likelihood", "perplexity", "seconds")
 
 
 class WordTranslation(LearnedFromPairs, LanguageModelRanker):
@@ -102,7 +99,6 @@ class WordTranslation(LearnedFromPairs, LanguageModelRanker):
         self.top = checked_number("top", top, int, least=1, optional=True)
         self.null_word = checked_choice("null_word", null_word, (True, False))
         self.max_terms = checked_number("max_terms", max_terms, int, least=1, optional=True)
-        self.history = pd.DataFrame(columns=HISTORY)
         self.table: csr_array | None = None
         super().__init__(
             unigram_weight=unigram_weight,
@@ -117,29 +113,31 @@ class WordTranslation(LearnedFromPairs, LanguageModelRanker):
         learned, history = self._maximise(pairs, desc=repr(self), verbose=verbose)
         self._set_table(pairs.vocabulary, self._ranking_table(learned), history)
 
-    def _maximise(self, pairs: RelevantPairs, *, desc: str, verbose: bool) -> tuple[csr_array, pd.DataFrame]:
+    def _maximise(self, pairs: RelevantPairs, *, desc: str, verbose: bool) -> tuple[csr_array, Records]:
         """IBM Model 1 of pairs, and its history."""
         num_words = len(pairs.vocabulary)
         documents = document_counts(pairs.documents, num_words, null_word=self.null_word)
         queries = query_counts(pairs.queries, pairs.query_rows, pairs.document_rows, num_words, documents.shape[0])
         table, occurrences = equal_translations(queries, documents), queries.sum(dtype=np.float64)
-        history = []
+        history: list[dict[str, Any]] = []
         with pt.tqdm(range(self.iterations), desc=desc, unit="iteration", disable=not verbose) as bar:
             for iteration in bar:
                 start = time.perf_counter()
                 table, likelihood = em_step(table, queries, documents)
                 perplexity = np.exp(-likelihood / occurrences)
-                history.append((iteration + 1, likelihood, perplexity, time.perf_counter() - start))
+                measures = {"log_likelihood": likelihood, "perplexity": perplexity}
+                seconds = round(time.perf_counter() - start, 3)
+                history.append({"iteration": iteration + 1, **measures, "seconds": seconds})
                 bar.set_postfix(perplexity=f"{perplexity:.1f}")
-        return table, pd.DataFrame(history, columns=HISTORY)
+        return table, history
 
     def _ranking_table(self, learned: csr_array) -> csr_array:
         words = learned[:, : learned.shape[0]]  # without the null word
         return with_self_translation(scaled_columns(most_probable(words, self.top)), self.self_translation)
 
-    def _set_table(self, vocabulary: Vocabulary, table: csr_array, history: pd.DataFrame) -> None:
-        self._set_vocabulary(vocabulary)
-        self.table, self.history, self._fingerprint = table, history, None
+    def _set_table(self, vocabulary: Vocabulary, table: csr_array, history: Records) -> None:
+        self.table = table
+        self._set_vocabulary(vocabulary, history)
 
     def _represent(self, sequences: PackedSequences, counts: DocumentCounts) -> None:
         return None
@@ -182,32 +180,11 @@ class WordTranslation(LearnedFromPairs, LanguageModelRanker):
         best, values = largest(probabilities, checked_number("k", k, int, least=1))
         return pd.DataFrame({"word": [self.vocabulary.terms[word] for word in best], "probability": values})
 
-    def fingerprint(self) -> str | None:
-        """Changes with what was learned; None before :meth:`fit`."""
-        if self.vocabulary is not None and self._fingerprint is None:
-            terms = "\n".join(self.vocabulary.terms).encode(errors="surrogatepass")
-            self._fingerprint = fingerprint([self.artifact_format], self._tensors(), terms)
-        return self._fingerprint
-
-    def _tensors(self) -> dict[str, np.ndarray]:
-        """What was learned, without the words."""
+    def _arrays(self) -> dict[str, np.ndarray]:
         return to_tensors("table", self.table)
 
-    def _save_parts(self, directory: Path) -> None:
-        self.vocabulary.save(directory / "vocabulary")
-        history = self.history.to_numpy(dtype=np.float64)
-        write_tensors(directory / "weights.safetensors", {**self._tensors(), "history": history})
-
-    def _load_parts(self, directory: Path) -> None:
-        vocabulary = Vocabulary.load(directory / "vocabulary")
-        if vocabulary.collection_frequency is None:
-            raise ArtifactError(f"{directory / 'vocabulary' / 'counts.json'} is damaged: no collection frequencies")
-        self._set_tensors(vocabulary, read_tensors(directory / "weights.safetensors"))
-
-    def _set_tensors(self, vocabulary: Vocabulary, tensors: dict[str, np.ndarray]) -> None:
-        """Take what was saved."""
-        history = pd.DataFrame(tensors["history"], columns=HISTORY).astype({"iteration": int})
-        self._set_table(vocabulary, from_tensors("table", tensors, (len(vocabulary), len(vocabulary))), history)
+    def _set_arrays(self, vocabulary: Vocabulary, arrays: Mapping[str, np.ndarray], history: Records) -> None:
+        self._set_table(vocabulary, from_tensors("table", arrays, (len(vocabulary), len(vocabulary))), history)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"

@@ -14,14 +14,14 @@ from pt_neural.rankers.columns import accept_candidates, distinct_queries, valid
 from pt_neural.rankers.document_counts import DocumentCounts, stacked
 from pt_neural.rankers.language_model_retriever import LanguageModelRetriever
 from pt_neural.rankers.last_vocabulary import LastVocabulary, OwnIds
-from pt_neural.rankers.ranker import Ranker
+from pt_neural.rankers.learned_words import LearnedWords, Records
 from pt_neural.text import ForwardIndex, PackedSequences, Vocabulary, tokenise
 
 UNSEEN = 0.5  # occurrences in the collection of a word that only training queries have
 LEAST = 1e-30  # a probability of zero would make all documents without a word alike
 
 
-class LanguageModelRanker(Ranker):
+class LanguageModelRanker(LearnedWords):
     """Base of the rankers whose score is log P(q|d), with P(q|d) the product of P(w|d) over the words of the query.
 
     P(w|d) = unigram_weight · P_uni(w|d) + (1 - unigram_weight) · P_model(w|d). P_uni is the unigram language model with
@@ -42,16 +42,9 @@ class LanguageModelRanker(Ranker):
         documents: A forward index: re-ranking then needs ``docno`` only, no text and no tokenising.
         batch_size: Documents read at a time.
         verbose: Show progress bars while reading documents and scoring.
-
-    Attributes:
-        vocabulary: The words, with their frequencies in the collection; None before the model is fitted.
-        fitted_with: Settings that cannot change without fitting again.
-        fitting: What to call to fit the model, for error messages.
     """
 
     free_settings: ClassVar[tuple[str, ...]] = ("fields", "unigram_weight", "mu")
-    fitted_with: ClassVar[tuple[str, ...]]
-    fitting: ClassVar[str]
 
     def __init__(
         self,
@@ -66,7 +59,6 @@ class LanguageModelRanker(Ranker):
         super().__init__(fields=fields, documents=documents, batch_size=batch_size, verbose=verbose)
         self.unigram_weight = checked_number("unigram_weight", unigram_weight, float, least=0, most=1)
         self.mu = checked_number("mu", mu, float, above=0)
-        self.vocabulary: Vocabulary | None = None
         self._own_ids = OwnIds()
         self._whole = LastVocabulary()
 
@@ -97,19 +89,12 @@ class LanguageModelRanker(Ranker):
         """What :meth:`_represent` gives, for documents of a forward index."""
         return self._represent(sequences, counts)
 
-    def _set_vocabulary(self, vocabulary: Vocabulary) -> None:
+    def _set_vocabulary(self, vocabulary: Vocabulary, history: Records = ()) -> None:
         """Take a vocabulary with collection frequencies; what was made for the last one is forgotten."""
         frequency = np.maximum(vocabulary.collection_frequency, UNSEEN)
         self._collection = (frequency / frequency.sum()).astype(np.float32)
         self._own_ids, self._whole = OwnIds(), LastVocabulary()
-        self.vocabulary = vocabulary
-        self._fitted_settings = {name: getattr(self, name) for name in self.fitted_with}
-
-    def _require_fitted(self) -> None:
-        if self.vocabulary is None:
-            raise RuntimeError(f"{self!r} is not fitted yet: call {self.fitting} first")
-        if changed := [name for name in self.fitted_with if getattr(self, name) != self._fitted_settings[name]]:
-            raise RuntimeError(f"{', '.join(changed)} of {self!r} changed after fitting: fit again, or change back")
+        super()._set_vocabulary(vocabulary, history)
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Re-rank a result frame; see the class for the columns that it needs."""

@@ -36,14 +36,11 @@ class Frequencies(LanguageModelRanker):
     def word_probabilities(self, words, documents):
         return documents.of_words(words) / np.maximum(documents.own, 1)[:, None]
 
-    def fingerprint(self):
-        return None
+    def _arrays(self):
+        return {}
 
-    def _save_parts(self, directory):
-        self.vocabulary.save(directory / "vocabulary")
-
-    def _load_parts(self, directory):
-        self._set_vocabulary(Vocabulary.load(directory / "vocabulary"))
+    def _set_arrays(self, vocabulary, arrays, history):
+        self._set_vocabulary(vocabulary, history)
 
     def __repr__(self):
         return "Frequencies()"
