@@ -33,6 +33,13 @@ class DocumentCounts:
         counts = bag_of_words(sequences, num_words)
         return cls(counts, counts.sum(axis=1, dtype=np.float32))
 
+    @classmethod
+    def joined(cls, parts: Sequence["DocumentCounts"]) -> "DocumentCounts":
+        """Documents that were read one part after the other."""
+        counts = vstack([part.counts for part in parts], format="csr")
+        lengths = np.concatenate([part.lengths for part in parts])
+        return cls(counts, lengths, _stacked([part.own for part in parts]))
+
     def __len__(self) -> int:
         return self.counts.shape[0]
 
@@ -70,7 +77,7 @@ class DocumentCounts:
         return (self.counts @ weights.T).toarray()
 
 
-def stacked(parts: Sequence[Any]) -> Any:
+def _stacked(parts: Sequence[Any]) -> Any:
     """What a model keeps of some documents after what it keeps of others: arrays or csr matrices, or None for none."""
     if parts[0] is None:
         return None

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +12,7 @@ import pyterrier as pt
 from pt_neural._arguments import checked_number
 from pt_neural._frames import with_scores
 from pt_neural.rankers.columns import accept_candidates, distinct_queries, validated
-from pt_neural.rankers.document_counts import DocumentCounts, stacked
+from pt_neural.rankers.document_counts import DocumentCounts
 from pt_neural.rankers.language_model_retriever import LanguageModelRetriever
 from pt_neural.rankers.last_vocabulary import LastVocabulary, OwnIds
 from pt_neural.rankers.learned_words import LearnedWords, Records
@@ -135,24 +136,36 @@ class LanguageModelRanker(LearnedWords):
 
     def read_sequences(self, sequences: PackedSequences, vocabulary: Vocabulary) -> DocumentCounts:
         """Documents given as term ids over any vocabulary, as the model reads them."""
-        own = self._own_ids(sequences, vocabulary, self.vocabulary)
-        return self._read(own, lambda _, some, counts: self._represent(some, counts))
+
+        def read(some: np.ndarray) -> DocumentCounts:
+            return self._counted(sequences.take(some), vocabulary, self._represent)
+
+        return self._read(len(sequences), read)
 
     def read_stored(self, index: ForwardIndex, rows: np.ndarray) -> DocumentCounts:
         """Documents of a forward index, given by their rows in it."""
-        own = self._own_ids(index.all().take(rows), index.vocabulary, self.vocabulary)
-        return self._read(own, lambda some, *documents: self._represent_stored(index, rows[some], *documents))
 
-    def _read(
-        self, sequences: PackedSequences, represent: Callable[[np.ndarray, PackedSequences, DocumentCounts], Any]
+        def read(some: np.ndarray) -> DocumentCounts:
+            represent = partial(self._represent_stored, index, rows[some])
+            return self._counted(index.all().take(rows[some]), index.vocabulary, represent)
+
+        return self._read(len(rows), read)
+
+    def _counted(
+        self,
+        sequences: PackedSequences,
+        vocabulary: Vocabulary,
+        represent: Callable[[PackedSequences, DocumentCounts], Any],
     ) -> DocumentCounts:
-        """Count words, and represent documents ``batch_size`` at a time: their places, sequences and counts."""
-        counts, parts = DocumentCounts.of(sequences, len(self.vocabulary)), []
-        starts = range(0, max(len(counts), 1), self.batch_size)
-        for start in pt.tqdm(starts, desc=f"{self!r} documents", unit="batch", disable=not self.verbose):
-            some = np.arange(start, min(start + self.batch_size, len(counts)))
-            parts.append(represent(some, sequences.take(some), counts.take(some)))
-        return counts.with_own(stacked(parts))
+        own = self._own_ids(sequences, vocabulary, self.vocabulary)
+        counts = DocumentCounts.of(own, len(self.vocabulary))
+        return counts.with_own(represent(own, counts))
+
+    def _read(self, number: int, read: Callable[[np.ndarray], DocumentCounts]) -> DocumentCounts:
+        """Read documents ``batch_size`` at a time, so that only their counts are ever in memory all at once."""
+        starts = range(0, max(number, 1), self.batch_size)
+        bar = pt.tqdm(starts, desc=f"{self!r} documents", unit="batch", disable=not self.verbose)
+        return DocumentCounts.joined([read(np.arange(start, min(start + self.batch_size, number))) for start in bar])
 
     def read_whole(self, index: ForwardIndex) -> DocumentCounts:
         """All documents of a forward index, with postings; those of the last index are kept in memory."""
@@ -170,9 +183,10 @@ class LanguageModelRanker(LearnedWords):
 
     def mixed_probabilities(self, words: np.ndarray, documents: DocumentCounts) -> np.ndarray:
         """P(w|d): float32 of shape ``(documents, words)``, above 0."""
-        weight = np.float32(self.unigram_weight)
-        unigram = weight * self.unigram_probabilities(words, documents)
-        return np.maximum(unigram + (1 - weight) * self.word_probabilities(words, documents), LEAST)
+        weight, probabilities = np.float32(self.unigram_weight), self.unigram_probabilities(words, documents)
+        if weight < 1:
+            probabilities = weight * probabilities + (1 - weight) * self.word_probabilities(words, documents)
+        return np.maximum(probabilities, LEAST)
 
     def log_likelihoods(self, words: np.ndarray, documents: DocumentCounts) -> np.ndarray:
         """The logarithm of P(q|d) of one query with each document.

@@ -9,7 +9,7 @@ import pyterrier as pt
 import pytest
 
 import pt_neural as pn
-from pt_neural.rankers.document_counts import DocumentCounts, stacked
+from pt_neural.rankers.document_counts import DocumentCounts
 from pt_neural.rankers.language_model import LanguageModelRanker
 from pt_neural.text import PackedSequences, Vocabulary, tokenise
 
@@ -101,6 +101,23 @@ def test_words_of_the_query_count_as_often_as_they_occur_and_unknown_ones_not_at
     one, two, unknown, *none = model.transform(frame)["score"]
     assert (two, unknown) == pytest.approx((2 * one, one))
     assert none == [0, 0, 0]
+
+
+def test_what_a_model_adds_is_not_asked_for_where_it_has_no_weight(model, candidates, monkeypatch):
+    model.unigram_weight = 1
+    expected = model.transform(candidates)["score"]
+    monkeypatch.setattr(model, "word_probabilities", None)
+    pd.testing.assert_series_equal(model.transform(candidates)["score"], expected)
+
+
+def test_fingerprints_tell_settings_and_words_apart(corpus):
+    same, other, fewer = (
+        Frequencies().count(corpus),
+        Frequencies(power=2).count(corpus),
+        Frequencies().count(corpus[1:]),
+    )
+    assert len({model.fingerprint() for model in (Frequencies().count(corpus), same, other, fewer)}) == 3
+    assert Frequencies().fingerprint() is None
 
 
 def test_documents_without_known_words_have_the_probabilities_of_the_collection(model, corpus):
@@ -244,6 +261,14 @@ def test_counts_by_document_and_by_word_are_the_same():
     weights = DocumentCounts.of(PackedSequences.from_lists([[0, 2], [1, 1]]), 3).counts
     assert counts.sums(weights).tolist() == [[3, 0], [0, 0], [0, 2]]
     np.testing.assert_array_equal(counts.with_postings().sums(weights), counts.sums(weights))
-    joined = stacked([counts.counts, counts.take(np.array([0])).counts])
-    assert joined.toarray().tolist() == [[1, 0, 2], [0, 0, 0], [0, 1, 0], [1, 0, 2]]
-    assert stacked([None, None]) is None
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+def test_parts_are_joined_with_what_a_model_keeps(sparse):
+    counts = DocumentCounts.of(PackedSequences.from_lists([[2, 0, 2, -1], [], [1]]), 3)
+    assert DocumentCounts.joined([counts, counts]).own is None
+    kept = counts.with_own(counts.counts if sparse else counts.counts.toarray())
+    joined = DocumentCounts.joined([kept, kept.take(np.array([0]))])
+    assert joined.counts.toarray().tolist() == [[1, 0, 2], [0, 0, 0], [0, 1, 0], [1, 0, 2]]
+    assert joined.lengths.tolist() == [3, 0, 1, 3]
+    np.testing.assert_array_equal(joined.own.toarray() if sparse else joined.own, joined.counts.toarray())
