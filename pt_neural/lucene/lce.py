@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from pt_neural._arguments import checked_number
+from pt_neural._arguments import checked_choice, checked_number
 from pt_neural._frames import Hits
 from pt_neural.lucene.feedback import best_rows
 from pt_neural.lucene.frames import group_queries
@@ -65,7 +65,7 @@ class LatentConceptExpansion(pt.Transformer):
         verbose: Show a progress bar.
 
     Raises:
-        TypeError: If a setting is no number.
+        TypeError: If a setting is of another kind than said here.
         ValueError: If one is out of range, or if ``sdm`` is one of another index.
 
     Example:
@@ -103,19 +103,21 @@ class LatentConceptExpansion(pt.Transformer):
         sdm: SDM | None = None,
         verbose: bool = False,
     ):
+        if not isinstance(index, LuceneIndex):
+            raise TypeError(f"index must be a Lucene index, such as pn.LuceneIndex('pydocs.lucene'), not {index!r:.80}")
+        if not isinstance(sdm, SDM | None):
+            raise TypeError(f"sdm must be made by index.sdm(...), not {sdm!r:.80}")
         self.index = index
         self.fb_docs = checked_number("fb_docs", fb_docs, int, least=1)
         self.fb_terms = checked_number("fb_terms", fb_terms, int, least=1)
-        self.original_weight = checked_number("original_weight", original_weight, float, above=0)
+        self.original_weight = checked_number("original_weight", original_weight, float, above=0, most=1)
         self.document_weight = checked_number("document_weight", document_weight, float, above=0)
         self.collection_weight = checked_number("collection_weight", collection_weight, float, least=0)
         self.smoothing = checked_number("smoothing", smoothing, float, least=0)
-        self.filter_terms = filter_terms
-        self.keep_documents = keep_documents
+        self.filter_terms = checked_choice("filter_terms", filter_terms, (True, False))
+        self.keep_documents = checked_choice("keep_documents", keep_documents, (True, False))
         self.sdm = index.sdm() if sdm is None else sdm
         self.verbose = verbose
-        if self.original_weight > 1:
-            raise ValueError(f"original_weight={original_weight}, but it must be above 0 and at most 1")
         if self.smoothing >= 1:
             raise ValueError(f"smoothing={smoothing}, but with 1 or more nothing of a document is left; use less")
         if self.sdm.index != index:
@@ -157,7 +159,7 @@ class LatentConceptExpansion(pt.Transformer):
 
         Returns:
             Frame with ``term``, as the index has it, and ``weight``, most probable first; weights add up to 1. No
-            rows if no document matches.
+            rows if no document matches, or if ``filter_terms`` leaves none, as in an index of a few documents.
 
         Example::
 
@@ -196,21 +198,21 @@ class LatentConceptExpansion(pt.Transformer):
             filter_terms=self.filter_terms,
         )
         feedback = self._retrieved(queries) if feedback is None else feedback
-        return analysed, concepts.find(analysed, feedback, progress=self._label())
+        return analysed, concepts.find(analysed, feedback, progress=self._label("concepts"))
 
     def _retrieved(self, queries: pd.DataFrame) -> Hits:
-        parts = self.sdm.hits(queries, self.fb_docs, progress=self._label())
+        parts = self.sdm.hits(queries, self.fb_docs, progress=self._label("documents"))
         return Hits(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
     def _analysed(self, queries: pd.DataFrame) -> list[AnalysedQuery]:
         builder = self.sdm.builder(weighted=False)
         texts = [self.index.analysis.terms(text) for text in query_texts(queries)]
         given = query_weights(queries) if "query_toks" in queries.columns else [Counter(text) for text in texts]
-        weights = ({term: float(weight) for term, weight in terms.items()} for terms in given)
+        weights = ({str(term): float(weight) for term, weight in terms.items()} for terms in given)
         return [AnalysedQuery(terms, builder.term_weight(text)) for terms, text in zip(weights, texts, strict=True)]
 
-    def _label(self) -> str | None:
-        return repr(self) if self.verbose else None
+    def _label(self, what: str) -> str | None:
+        return f"{self!r} {what}" if self.verbose else None
 
     def subtransformers(self) -> dict:
         """None: SDM is what this transformer is made of, not a stage before it."""

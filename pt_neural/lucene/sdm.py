@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 from pt_neural.lucene.jvm import java_class
@@ -108,10 +110,11 @@ class SDM(OverBase):
         num_results: int = 1000,
         verbose: bool = False,
     ):
-        if len(weights) != 3 or min(weights) < 0 or weights[0] == 0:
-            raise ValueError(f"weights={weights!r}, but SDM needs three weights >= 0, the first above 0")
-        if window < 2:
-            raise ValueError(f"window={window}, but two terms take at least 2 positions")
+        usable = [isinstance(weight, Real) and 0 <= weight < math.inf for weight in weights]
+        if usable != [True] * 3 or weights[0] == 0:
+            raise ValueError(f"weights={weights!r:.80}, but SDM needs three weights >= 0, the first above 0")
+        if not isinstance(window, Integral) or window < 2:
+            raise ValueError(f"window={window!r:.80}, but two terms take a whole number of positions, at least 2")
         self.weights = tuple(weights)
         self.window = window
         super().__init__(index, base=base, k1=k1, b=b, mu=mu, field=field, num_results=num_results, verbose=verbose)

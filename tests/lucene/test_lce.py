@@ -178,6 +178,8 @@ def test_weights_that_come_in_are_expanded_once_more(animals):
     assert weights["congo"] > 3
     found = (lce >> animals.sdm() >> lce >> animals.sdm()).search("okapi")
     assert found["docno"][0] == "d0"
+    numbered = lce(frame.assign(query_toks=[{1886: 2.0}]))["query_toks"][0]
+    assert numbered["1886"] == 2
 
 
 def test_documents_are_kept_and_scored_anew(animals):
@@ -236,6 +238,19 @@ def test_impossible_settings(setting, error):
         LatentConceptExpansion(LuceneIndex("nowhere"), **setting)
 
 
+@pytest.mark.parametrize(
+    ("index", "setting", "error"),
+    [
+        ("pydocs.lucene", {}, "index must be a Lucene index"),
+        (LuceneIndex("nowhere"), {"sdm": LuceneIndex("nowhere").bm25()}, "made by index.sdm"),
+        (LuceneIndex("nowhere"), {"smoothing": "much"}, "smoothing must be a number"),
+    ],
+)
+def test_arguments_of_another_kind(index, setting, error):
+    with pytest.raises(TypeError, match=error):
+        LatentConceptExpansion(index, **setting)
+
+
 def test_names_equality_pickles_and_workers(animals):
     def make(**options):
         return LatentConceptExpansion(animals, filter_terms=False, **options)
@@ -261,7 +276,9 @@ def test_a_progress_bar_where_it_is_wanted(animals, capfd):
     LatentConceptExpansion(animals).concepts("okapi")
     assert capfd.readouterr().err == ""
     LatentConceptExpansion(animals, verbose=True).concepts("okapi")
-    assert "LatentConceptExpansion" in capfd.readouterr().err
+    shown = capfd.readouterr().err
+    assert "original_weight=0.7) documents" in shown
+    assert "original_weight=0.7) concepts" in shown
 
 
 def test_expansion_improves_on_sdm(collections, tmp_path):
