@@ -114,12 +114,8 @@ def _of_model(
 
 
 def _topic_names(model: TopicModel) -> list[str]:
-    """Topics by the words that tell them from the collection: those of the largest P(w|z) log(P(w|z) / P(w|C))."""
-    topics, collection = model.word_topics.T, model.collection_probabilities(slice(None))
-    telling = topics * np.log(np.maximum(topics, 1e-30) / collection)
-    best = np.argsort(-telling, axis=1, kind="stable")[:, :NAMED_BY]
-    named = (", ".join(model.vocabulary.terms[word] for word in words) for words in best)
-    return [f"topic {number}: {words}" for number, words in enumerate(named)]
+    best = model.topics(words=NAMED_BY).groupby("topic", sort=True)["word"].agg(", ".join)
+    return [f"topic {number}: {words}" for number, words in best.items()]
 
 
 def _note(model: LanguageModelRanker) -> str:

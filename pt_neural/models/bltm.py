@@ -1,17 +1,16 @@
 """The bilingual topic model of queries and documents (Gao, Toutanova & Yih 2011), a baseline of the CLSM paper."""
 
+from collections import deque
 from collections.abc import Iterator, Sequence
-from time import perf_counter
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
-import pyterrier as pt
 from scipy.sparse import csr_array
 
 from pt_neural._arguments import checked_choice, checked_number
 from pt_neural.models.bltm_steps import STEPS, Bilingual, bilingual_maximisation
-from pt_neural.models.topic_model import TopicModel, _top_words
+from pt_neural.models.iterations import Iteration, noted
+from pt_neural.models.topic_model import TopicModel
 from pt_neural.models.topic_steps import distributions
 from pt_neural.rankers.document_counts import DocumentCounts
 from pt_neural.rankers.relevant_pairs import LearnedFromPairs, RelevantPairs
@@ -145,18 +144,18 @@ class BLTM(LearnedFromPairs, TopicModel):
         self, queries: csr_array, documents: csr_array, history: list[dict[str, Any]], *, verbose: bool
     ) -> Bilingual:
         """The topics of pairs, with a record of each iteration."""
+        options = {"total": self.iterations, "desc": repr(self), "verbose": verbose}
+        return deque(noted(self._estimates(queries, documents), history, **options), maxlen=1).pop().result
+
+    def _estimates(self, queries: csr_array, documents: csr_array) -> Iterator[Iteration]:
         words = float(queries.sum(dtype=np.float64) + documents.sum(dtype=np.float64))
-        start, before = perf_counter(), -np.inf
-        with pt.tqdm(total=self.iterations, desc=repr(self), unit="iteration", disable=not verbose) as bar:
-            for iteration, now in enumerate(self._states(queries, documents)):
-                measures = {"objective": now.objective, "difference": now.difference}
-                history.append({"iteration": iteration, **measures, "seconds": round(perf_counter() - start, 3)})
-                bar.set_postfix_str(f"objective {now.objective / words:.4f} a word")
-                bar.update(iteration - bar.n)
-                if iteration == self.iterations or now.objective - before < self.tolerance * abs(before):
-                    break
-                before = now.objective
-        return now
+        before = -np.inf
+        for iteration, now in enumerate(self._states(queries, documents)):
+            measures = {"objective": now.objective, "difference": now.difference}
+            yield Iteration(iteration, measures, f"objective {now.objective / words:.4f} a word", now)
+            if iteration == self.iterations or now.objective - before < self.tolerance * abs(before):
+                return
+            before = now.objective
 
     def _states(self, queries: csr_array, documents: csr_array) -> Iterator[Bilingual]:
         random, topics = np.random.default_rng(self.seed), self.num_topics
@@ -177,31 +176,10 @@ class BLTM(LearnedFromPairs, TopicModel):
             counts = DocumentCounts.of(first, len(self.vocabulary))
         return super()._represent(sequences, counts)
 
-    def _represent_stored(
-        self, index: ForwardIndex, rows: np.ndarray, sequences: PackedSequences, counts: DocumentCounts
-    ) -> np.ndarray:
-        if self.max_terms is None:
-            return super()._represent_stored(index, rows, sequences, counts)
-        return self._represent(sequences, counts)
-
     def document_topics(self, texts: Sequence[str]) -> np.ndarray:
         """P(z|d) of document texts, float32 of shape ``(len(texts), topics)``; zero for a text without known words."""
         self._require_fitted()
         return self.sequence_topics(tokenise_packed(texts, self.vocabulary), self.vocabulary)
-
-    def topics(self, words: int = 10, side: Literal["document", "query"] = "document") -> pd.DataFrame:
-        """The words of each topic that are most probable.
-
-        Args:
-            words: How many.
-            side: Words of documents, or words of queries.
-
-        Returns:
-            Frame with ``topic`` (number), ``rank`` (from 0), ``word`` and ``probability``, P_D(w|z) or P_Q(w|z).
-        """
-        self._require_fitted()
-        of_query = checked_choice("side", side, ("document", "query")) == "query"
-        return _top_words(self.query_word_topics if of_query else self.word_topics, self.vocabulary, words)
 
     def __repr__(self) -> str:
         return f"BLTM(num_topics={self.num_topics})"

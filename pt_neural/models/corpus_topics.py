@@ -1,34 +1,16 @@
 """Topic models that learn from the documents of a collection alone."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from time import perf_counter
-from typing import Any, NamedTuple, Self
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Self
 
-import numpy as np
 import pandas as pd
-import pyterrier as pt
 from scipy.sparse import csr_array
 
+from pt_neural.models.iterations import Iteration, noted
 from pt_neural.models.topic_model import TopicModel
 from pt_neural.text import ForwardIndex
 from pt_neural.text.counts import count_corpus
-
-
-class Estimate(NamedTuple):
-    """A topic model after some iterations.
-
-    Attributes:
-        iteration: How many.
-        per_word: Log-likelihood of a word of the collection, for the progress bar.
-        measures: More columns of the history.
-        topics: Gives P(w|z), float32 of shape ``(words, topics)``, and the prior of documents, of shape ``(topics,)``.
-    """
-
-    iteration: int
-    per_word: float
-    measures: dict[str, float]
-    topics: Callable[[], tuple[np.ndarray, np.ndarray]]
 
 
 class CorpusTopicModel(TopicModel):
@@ -46,8 +28,13 @@ class CorpusTopicModel(TopicModel):
     iterations: int
 
     @abstractmethod
-    def _estimates(self, counts: csr_array, *, verbose: bool) -> Iterator[Estimate]:
-        """Learn from occurrences of words in documents, float32 of shape ``(documents, words)``."""
+    def _estimates(self, counts: csr_array, *, verbose: bool) -> Iterator[Iteration]:
+        """Learn from occurrences of words in documents, float32 of shape ``(documents, words)``.
+
+        Yields:
+            Iterations, whose results are functions that give P(w|z), float32 of shape ``(words, topics)``, and the
+            prior of documents, of shape ``(topics,)``.
+        """
 
     def fit_corpus(
         self, corpus: Iterable[Mapping[str, Any]] | pd.DataFrame | ForwardIndex, *, verbose: bool = True
@@ -77,25 +64,13 @@ class CorpusTopicModel(TopicModel):
             )
         history: list[dict[str, Any]] = []
         last = None
+        options = {"total": self.iterations, "desc": repr(self), "verbose": verbose}
         try:
-            for estimate in self._timed(self._estimates(counts, verbose=verbose), history, verbose=verbose):
-                last = estimate
+            for iteration in noted(self._estimates(counts, verbose=verbose), history, **options):
+                last = iteration
         except KeyboardInterrupt:
-            if last is not None and last.iteration > 0:
-                self._set_topics(vocabulary, *last.topics(), history=history)
+            if last is not None and last.number > 0:
+                self._set_topics(vocabulary, *last.result(), history=history)
             raise
-        self._set_topics(vocabulary, *last.topics(), history=history)
+        self._set_topics(vocabulary, *last.result(), history=history)
         return self
-
-    def _timed(
-        self, estimates: Iterator[Estimate], history: list[dict[str, Any]], *, verbose: bool
-    ) -> Iterator[Estimate]:
-        """Note each estimate in the history and on a progress bar."""
-        start = perf_counter()
-        with pt.tqdm(total=self.iterations, desc=repr(self), unit="iteration", disable=not verbose) as bar:
-            for estimate in estimates:
-                seconds = round(perf_counter() - start, 3)
-                history.append({"iteration": estimate.iteration, **estimate.measures, "seconds": seconds})
-                bar.set_postfix_str(f"log-likelihood {estimate.per_word:.4f} a word")
-                bar.update(estimate.iteration - bar.n)
-                yield estimate

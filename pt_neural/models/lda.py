@@ -11,7 +11,8 @@ import pyterrier as pt
 from scipy.sparse import csr_array
 
 from pt_neural._arguments import checked_choice, checked_number
-from pt_neural.models.corpus_topics import CorpusTopicModel, Estimate
+from pt_neural.models.corpus_topics import CorpusTopicModel
+from pt_neural.models.iterations import Iteration
 from pt_neural.text import ForwardIndex
 
 if TYPE_CHECKING:
@@ -29,8 +30,7 @@ class LDA(CorpusTopicModel):
     :func:`~pt_neural.models.topic_steps.fold_in`, whose prior is alpha. The result is near the mean of many samples.
 
     On the dev queries of ``neural:pydocs``, a learned alpha was as good as the fixed one or better, and 100 iterations
-    as good as 400. There, with 200 words a document, a ``mu`` of 100 was better than 1000, which is the default here as
-    in ``index.ql()``. The defaults of ``unigram_weight``, ``alpha`` and ``beta`` are those of Wei & Croft, who keep
+    as good as 400. The defaults of ``unigram_weight``, ``alpha`` and ``beta`` are those of Wei & Croft, who keep
     alpha as it is.
 
     Args:
@@ -93,7 +93,7 @@ class LDA(CorpusTopicModel):
         workers: int = 1,
         seed: int = 13,
         unigram_weight: float = 0.7,
-        mu: float = 1000,
+        mu: float = 100,
         fields: str | Sequence[str] | None = None,
         documents: ForwardIndex | None = None,
         batch_size: int = 1024,
@@ -117,7 +117,7 @@ class LDA(CorpusTopicModel):
             verbose=verbose,
         )
 
-    def _estimates(self, counts: csr_array, *, verbose: bool) -> Iterator[Estimate]:
+    def _estimates(self, counts: csr_array, *, verbose: bool) -> Iterator[Iteration]:
         with warnings.catch_warnings():  # of how the library was compiled
             warnings.simplefilter("ignore", DeprecationWarning)
             import tomotopy  # here, for it is needed for fitting only
@@ -132,7 +132,8 @@ class LDA(CorpusTopicModel):
         for iteration in (0, *range(INTERVAL, self.iterations, INTERVAL), self.iterations):
             self._sample(sampler, iteration - sampler.global_step)
             measures = {"log_likelihood": sampler.ll_per_word * sampler.num_words}
-            yield Estimate(iteration, sampler.ll_per_word, measures, partial(_topics, sampler, counts.shape[1]))
+            shown = f"log-likelihood {sampler.ll_per_word:.4f} a word"
+            yield Iteration(iteration, measures, shown, partial(_topics, sampler, counts.shape[1]))
 
     def _sample(self, sampler: "LDAModel", iterations: int) -> None:
         with warnings.catch_warnings():  # that several workers may give other results is said above

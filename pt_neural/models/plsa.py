@@ -7,7 +7,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from pt_neural._arguments import checked_number
-from pt_neural.models.corpus_topics import CorpusTopicModel, Estimate
+from pt_neural.models.corpus_topics import CorpusTopicModel
+from pt_neural.models.iterations import Iteration
 from pt_neural.models.topic_steps import Mixtures, expectation_maximisation
 from pt_neural.text import ForwardIndex
 
@@ -107,15 +108,14 @@ class PLSA(CorpusTopicModel):
             verbose=verbose,
         )
 
-    def _estimates(self, counts: csr_array, *, verbose: bool) -> Iterator[Estimate]:
+    def _estimates(self, counts: csr_array, *, verbose: bool) -> Iterator[Iteration]:
         prior = np.full(self.num_topics, self.topic_prior, dtype=np.float32)
         words = max(float(counts.sum(dtype=np.float64)), 1.0)
         before = -np.inf
         for iteration, now in enumerate(self._mixtures(counts)):
             measures = {"log_likelihood": now.log_likelihood, "log_posterior": now.log_posterior}
-            yield Estimate(
-                iteration, now.log_likelihood / words, measures, lambda topics=now.word_topics: (topics, prior)
-            )
+            shown = f"log-likelihood {now.log_likelihood / words:.4f} a word"
+            yield Iteration(iteration, measures, shown, lambda topics=now.word_topics: (topics, prior))
             if iteration == self.iterations or now.log_posterior - before < self.tolerance * abs(before):
                 return
             before = now.log_posterior

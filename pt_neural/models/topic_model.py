@@ -1,13 +1,13 @@
 """What topic models share: documents as mixtures of topics, and query likelihood by them."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
 
-from pt_neural._arguments import checked_number
-from pt_neural.models.topic_steps import fold_in
+from pt_neural._arguments import checked_choice, checked_number
+from pt_neural.models.topic_steps import LEAST, fold_in
 from pt_neural.rankers.document_counts import DocumentCounts
 from pt_neural.rankers.language_model import LanguageModelRanker
 from pt_neural.rankers.last_vocabulary import LastVocabulary
@@ -93,7 +93,7 @@ class TopicModel(LanguageModelRanker):
             index.vocabulary,
         )
         new = np.flatnonzero(~known[rows])
-        topics[rows[new]] = self._represent(sequences, counts.take(new))
+        topics[rows[new]] = self._represent(sequences.take(new), counts.take(new))
         known[rows[new]] = True
         return topics[rows]
 
@@ -134,17 +134,40 @@ class TopicModel(LanguageModelRanker):
 
         return TopicCosine(self, **options)
 
-    def topics(self, words: int = 10) -> pd.DataFrame:
-        """The words of each topic that are most probable.
+    def topics(
+        self, words: int = 10, *, relevance: float = 0.6, side: Literal["document", "query"] = "document"
+    ) -> pd.DataFrame:
+        """The words that tell most about each topic.
+
+        Words are ranked by relevance log P(w|z) + (1 - relevance) log (P(w|z) / P(w|C)) (Sievert & Shirley 2014): the
+        most probable words of all topics alike would be "the" and "of".
 
         Args:
             words: How many.
+            relevance: 1 ranks words by their probability in the topic, 0 by how much more probable they are there than
+                in the collection, which favours rare ones.
+            side: Words of documents or of queries, which only bilingual models tell apart.
 
         Returns:
             Frame with ``topic`` (number), ``rank`` (from 0), ``word`` and ``probability``, P(w|z).
+
+        Raises:
+            RuntimeError: If the model is not fitted.
+            TypeError: If a number is something else.
+            ValueError: If ``words`` is below 1, ``relevance`` not from 0 to 1, or ``side`` none of the two.
         """
         self._require_fitted()
-        return _top_words(self.word_topics, self.vocabulary, words)
+        checked_choice("side", side, ("document", "query"))
+        weight = checked_number("relevance", relevance, float, least=0, most=1)
+        words = min(checked_number("words", words, int, least=1), len(self.vocabulary))
+        topics = (self.query_word_topics if side == "query" else self.word_topics).T
+        collection = np.log(self.collection_probabilities(np.arange(len(self.vocabulary))))
+        ranking = np.log(np.maximum(topics, np.float32(LEAST))) - np.float32(1 - weight) * collection
+        best = np.argsort(-ranking, axis=1, kind="stable")[:, :words]
+        numbers, ranks = np.indices(best.shape).reshape(2, -1)
+        names = [self.vocabulary.terms[word] for word in best.ravel()]
+        probability = topics[numbers, best.ravel()]
+        return pd.DataFrame({"topic": numbers, "rank": ranks, "word": names, "probability": probability})
 
     def _arrays(self) -> dict[str, np.ndarray]:
         arrays = {"word_topics": self.word_topics, "prior": self.prior}
@@ -155,17 +178,3 @@ class TopicModel(LanguageModelRanker):
     def _set_arrays(self, vocabulary: Vocabulary, arrays: Mapping[str, np.ndarray], history: Records) -> None:
         topics = arrays["word_topics"], arrays["prior"], arrays.get("query_word_topics")
         self._set_topics(vocabulary, *topics, history=history)
-
-
-def _top_words(word_topics: np.ndarray, vocabulary: Vocabulary, words: int) -> pd.DataFrame:
-    words = min(checked_number("words", words, int, least=1), len(vocabulary))
-    best: Any = np.argsort(-word_topics, axis=0, kind="stable")[:words]
-    topics, ranks = np.meshgrid(np.arange(word_topics.shape[1]), np.arange(words), indexing="ij")
-    return pd.DataFrame(
-        {
-            "topic": topics.ravel(),
-            "rank": ranks.ravel(),
-            "word": [vocabulary.terms[word] for word in best.T.ravel()],
-            "probability": word_topics[best, np.arange(word_topics.shape[1])].T.ravel(),
-        }
-    )
