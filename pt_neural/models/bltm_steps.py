@@ -7,8 +7,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from pt_neural.models.bilinear_steps import Rows
-from pt_neural.models.compiled import compiled
-from pt_neural.models.topic_steps import LEAST, _log_prior, distributions, in_threads
+from pt_neural.models.compiled import compiled, loop_arrays
+from pt_neural.models.topic_steps import LEAST, distributions, in_threads, log_prior
 
 TOLERANCE = 1e-3  # sum over topics of the difference of fractions at which those of a pair count as equal
 STEPS = 5  # most steps of a pair towards equal fractions in one iteration; the next iteration goes on from there
@@ -78,7 +78,7 @@ def bilingual_maximisation(
     while True:
         given = query_topics, document_topics
         expected = _expect(sides, given, topics, multipliers, tolerance, steps)
-        priors = _log_prior(topics, topic_prior) + sum(_log_prior(array, word_prior) for array in given)
+        priors = log_prior(topics, topic_prior) + sum(log_prior(array, word_prior) for array in given)
         objective = float(expected.objectives.sum()) + priors
         yield Bilingual(*given, topics, objective, float(expected.differences.mean()))
         query_topics, document_topics = (distributions(sums, word_prior, axis=0) for sums in expected.of_words)
@@ -105,7 +105,7 @@ class _Texts:
     """One side, with the arrays that its iterations share."""
 
     def __init__(self, counts: csr_array, shape: tuple[int, int]):
-        self.rows = Rows(counts.indptr.astype(np.int64), counts.indices.astype(np.int32), counts.data)
+        self.rows = Rows(*loop_arrays(counts))
         self.mixtures = np.empty(shape, dtype=np.float32)
         # What the loop writes here is the matrix of ratios.
         self.ratios = csr_array((np.empty_like(counts.data), counts.indices, counts.indptr), shape=counts.shape)

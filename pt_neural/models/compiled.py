@@ -2,7 +2,9 @@
 
 from collections.abc import Callable
 
+import numpy as np
 from numba import njit
+from scipy.sparse import csr_array
 
 # Sums may be taken in any order, as vector instructions do; what is not a number must stay so, to be noticed.
 _MATH = {"reassoc", "contract", "nsz", "arcp"}
@@ -18,3 +20,12 @@ def compiled(function: Callable) -> Callable:
         return njit(cache=True, **options)(function)
     except RuntimeError:  # neither the package nor the user's cache can be written to
         return njit(**options)(function)
+
+
+def loop_arrays(matrix: csr_array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A sparse matrix as compiled loops take it, copied only where its numbers are of other kinds.
+
+    Returns:
+        Where each row starts, int64 of shape ``(rows + 1,)``; the columns of all entries, int32; their values.
+    """
+    return matrix.indptr.astype(np.int64, copy=False), matrix.indices.astype(np.int32, copy=False), matrix.data

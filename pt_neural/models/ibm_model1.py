@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.sparse import csr_array
 
-from pt_neural.models.compiled import compiled
+from pt_neural.models.compiled import compiled, loop_arrays
 from pt_neural.text import PackedSequences
 from pt_neural.text.counts import bag_of_words
 
@@ -80,7 +80,9 @@ def em_step(table: csr_array, queries: csr_array, documents: csr_array) -> tuple
     """
     expected = np.empty(table.nnz)
     lengths = documents.sum(axis=1, dtype=np.float64)
-    likelihood = _expect(*_arrays(queries), *_arrays(documents), lengths, *_arrays(table), table.shape[1], expected)
+    likelihood = _expect(
+        *loop_arrays(queries), *loop_arrays(documents), lengths, *loop_arrays(table), table.shape[1], expected
+    )
     totals = np.bincount(table.indices, expected, minlength=table.shape[1])
     return csr_array((expected / totals[table.indices], table.indices, table.indptr), shape=table.shape), likelihood
 
@@ -110,7 +112,7 @@ def align(
     order = np.argsort(paired.terms, kind="stable")
     sources = np.empty(len(order), dtype=np.int32)
     texts = documents.offsets.astype(np.int64), documents.terms.astype(np.int32)
-    _align(paired.terms, of_positions, order, *texts, *_arrays(table), *table.shape, sources)
+    _align(paired.terms, of_positions, order, *texts, *loop_arrays(table), *table.shape, sources)
     return PackedSequences(sources, paired.offsets)
 
 
@@ -131,10 +133,6 @@ def mutual(alignments: PackedSequences, reverse: PackedSequences) -> PackedSeque
     back = reverse.terms[reverse.offsets[pairs[some]] + sources[some]]
     sources[some[back != places[some]]] = -1
     return PackedSequences(sources, alignments.offsets)
-
-
-def _arrays(matrix: csr_array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data
 
 
 @compiled

@@ -8,7 +8,7 @@ import numba
 import numpy as np
 from scipy.sparse import csr_array
 
-from pt_neural.models.compiled import compiled
+from pt_neural.models.compiled import compiled, loop_arrays
 
 WORTH_A_THREAD = 10_000  # words of documents
 LEAST = 1e-30  # a probability that a loop may divide by; smaller ones are zero
@@ -58,7 +58,7 @@ def expectation_maximisation(
     expected_counts = _ExpectedCounts(counts)
     while True:
         of_words, of_documents, log_likelihood = expected_counts(word_topics, document_topics)
-        priors = _log_prior(word_topics, word_prior) + _log_prior(document_topics, topic_prior)
+        priors = log_prior(word_topics, word_prior) + log_prior(document_topics, topic_prior)
         yield Mixtures(word_topics, document_topics, log_likelihood, log_likelihood + priors)
         word_topics = distributions(of_words, word_prior, axis=0)
         document_topics = distributions(of_documents, topic_prior, axis=1)
@@ -79,8 +79,13 @@ def distributions(sums: np.ndarray, prior: float, *, axis: int) -> np.ndarray:
     return sums
 
 
-def _log_prior(probabilities: np.ndarray, prior: float) -> float:
-    """The logarithm of Dirichlet(1 + prior), but for what does not depend on the probabilities."""
+def log_prior(probabilities: np.ndarray, prior: float) -> float:
+    """The logarithm of the density of Dirichlet(1 + prior), but for what does not depend on the probabilities.
+
+    Args:
+        probabilities: float32 array, of distributions along one axis.
+        prior: A number, not below 0.
+    """
     if prior == 0:
         return 0.0
     return prior * float(np.log(np.maximum(probabilities, np.float32(LEAST))).sum(dtype=np.float64))
@@ -91,8 +96,7 @@ class _ExpectedCounts:
 
     def __init__(self, counts: csr_array):
         self.shape = counts.shape
-        self.starts, self.words = counts.indptr.astype(np.int64), counts.indices.astype(np.int32)
-        self.weights = counts.data.astype(np.float32)
+        self.starts, self.words, self.weights = loop_arrays(counts)
         self.places = np.argsort(self.words, kind="stable")  # in the order of words
         documents = np.repeat(np.arange(self.shape[0], dtype=np.int32), np.diff(self.starts))
         self.documents = documents[self.places]
@@ -138,13 +142,12 @@ def fold_in(
         float32 of shape ``(documents, topics)``; rows add up to 1, and are zero for documents without words.
     """
     topics = np.zeros((counts.shape[0], word_topics.shape[1]), dtype=np.float32)
-    starts = counts.indptr.astype(np.int64)
-    arrays = starts, counts.indices.astype(np.int32), counts.data.astype(np.float32)
+    arrays, prior = loop_arrays(counts), prior.astype(np.float32)
 
     def some(first: int, last: int) -> None:
-        _fold_in(*arrays, word_topics, prior.astype(np.float32), iterations, tolerance, topics, first, last)
+        _fold_in(*arrays, word_topics, prior, iterations, tolerance, topics, first, last)
 
-    in_threads(some, starts)
+    in_threads(some, arrays[0])
     return topics
 
 
