@@ -60,7 +60,7 @@ class BLTM(LearnedFromPairs, TopicModel):
     Attributes:
         history: One row an iteration, 0 being the start: ``iteration``; ``objective``, the logarithm of the posterior
             probability, less the KL divergence to equal fractions; ``difference``, the sum over topics of the
-            differences of fractions that remain, mean over pairs; ``seconds`` since the start.
+            differences of fractions that remain, mean over pairs; ``seconds`` since the one before.
         word_topics: P_D(w|z), float32 of shape ``(words, topics)``.
         query_word_topics: P_Q(w|z), likewise.
 

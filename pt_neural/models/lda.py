@@ -53,7 +53,7 @@ class LDA(CorpusTopicModel):
 
     Attributes:
         history: One row every ten iterations, from 0 for the start: ``iteration``, ``log_likelihood`` of the words and
-            their topics, and ``seconds`` since the start.
+            their topics, and ``seconds`` since the one before.
         prior: Alpha of each topic.
 
     Raises:

@@ -47,7 +47,7 @@ class PLSA(CorpusTopicModel):
 
     Attributes:
         history: One row an iteration, from 0 for the start: ``iteration``, ``log_likelihood`` of the collection,
-            ``log_posterior``, which never falls, and ``seconds`` since the start.
+            ``log_posterior``, which never falls, and ``seconds`` since the one before.
 
     Raises:
         TypeError: If an argument is of another kind than said here.
