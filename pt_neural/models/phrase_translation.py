@@ -101,7 +101,7 @@ class PhraseTranslation(WordTranslation):
     ):
         self.max_length = checked_number("max_length", max_length, int, least=1)
         self.min_count = checked_number("min_count", min_count, int, least=1)
-        self.phrase_weight = checked_number("phrase_weight", phrase_weight, float, least=0, most=1)
+        self.phrase_weight = phrase_weight
         self.phrase_table: PhraseTable | None = None
         super().__init__(
             iterations=iterations,
@@ -116,6 +116,10 @@ class PhraseTranslation(WordTranslation):
             batch_size=batch_size,
             verbose=verbose,
         )
+
+    def _check_weights(self) -> None:
+        super()._check_weights()
+        self.phrase_weight = checked_number("phrase_weight", self.phrase_weight, float, least=0, most=1)
 
     def _learn(self, pairs: RelevantPairs, *, verbose: bool) -> None:
         learned, history = self._maximise(pairs, desc=repr(self), verbose=verbose)

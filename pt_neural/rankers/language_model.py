@@ -58,10 +58,19 @@ class LanguageModelRanker(LearnedWords):
         verbose: bool = False,
     ):
         super().__init__(fields=fields, documents=documents, batch_size=batch_size, verbose=verbose)
-        self.unigram_weight = checked_number("unigram_weight", unigram_weight, float, least=0, most=1)
-        self.mu = checked_number("mu", mu, float, above=0)
+        self.unigram_weight, self.mu = unigram_weight, mu
+        self._check_weights()
         self._own_ids = OwnIds()
         self._whole = LastVocabulary()
+
+    def _check_weights(self) -> None:
+        """Raise an error where a setting that may change on a fitted model is out of range."""
+        self.unigram_weight = checked_number("unigram_weight", self.unigram_weight, float, least=0, most=1)
+        self.mu = checked_number("mu", self.mu, float, above=0)
+
+    def _require_fitted(self) -> None:
+        super()._require_fitted()
+        self._check_weights()
 
     @abstractmethod
     def _represent(self, sequences: PackedSequences, counts: DocumentCounts) -> Any:
@@ -163,6 +172,7 @@ class LanguageModelRanker(LearnedWords):
 
     def _read(self, number: int, read: Callable[[np.ndarray], DocumentCounts]) -> DocumentCounts:
         """Read documents ``batch_size`` at a time, so that only their counts are ever in memory all at once."""
+        self._require_fitted()
         starts = range(0, max(number, 1), self.batch_size)
         bar = pt.tqdm(starts, desc=f"{self!r} documents", unit="batch", disable=not self.verbose)
         return DocumentCounts.joined([read(np.arange(start, min(start + self.batch_size, number))) for start in bar])

@@ -189,6 +189,9 @@ def test_an_unfitted_model_says_what_to_do():
     changed.max_length = 2
     with pytest.raises(RuntimeError, match=r"max_length of .* changed after fitting"):
         changed.transform(CANDIDATES)
+    changed.max_length, changed.phrase_weight = 3, 2
+    with pytest.raises(ValueError, match="phrase_weight must be at most 1"):
+        changed.transform(CANDIDATES)
 
 
 @pytest.mark.parametrize("options", [{"max_length": 0}, {"min_count": 0}, {"phrase_weight": 1.5}, {"top": 0}])

@@ -209,6 +209,7 @@ def test_a_model_that_is_not_fitted_or_changed_afterwards_says_so(model, candida
         lambda: unfitted.transform(candidates),
         lambda: unfitted.retriever(forward).transform(topics),
         lambda: unfitted.save(tmp_path / "model"),
+        lambda: pn.explain(unfitted, "query", "text", method="drop"),
     ):
         with pytest.raises(RuntimeError, match=r"not fitted yet: call model\.count\(corpus\)"):
             use()
@@ -230,6 +231,15 @@ def test_a_model_that_is_not_fitted_or_changed_afterwards_says_so(model, candida
 def test_settings_out_of_range(setting, message):
     with pytest.raises(ValueError, match=message):
         Frequencies(**setting)
+
+
+@pytest.mark.parametrize(("name", "value"), [("mu", -3), ("mu", "many"), ("unigram_weight", 1.1)])
+def test_settings_that_are_set_later_are_checked_too(model, candidates, topics, forward, name, value):
+    retriever = model.retriever(forward)
+    setattr(model, name, value)
+    for use in (lambda: model.transform(candidates), lambda: retriever.transform(topics)):
+        with pytest.raises((TypeError, ValueError), match=f"{name} must be"):
+            use()
 
 
 def test_settings_of_ranking_may_differ_in_what_is_loaded(model, candidates, tmp_path):
