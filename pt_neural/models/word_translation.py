@@ -1,16 +1,16 @@
 """The word translation model: IBM Model 1 from relevant documents to queries."""
 
-import time
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyterrier as pt
 from scipy.sparse import csr_array
 
 from pt_neural._arguments import checked_choice, checked_number
 from pt_neural.models.ibm_model1 import document_counts, em_step, equal_translations, query_counts
+from pt_neural.models.iterations import Iteration, noted
 from pt_neural.models.translation_table import (
     from_tensors,
     largest,
@@ -115,21 +115,20 @@ class WordTranslation(LearnedFromPairs, LanguageModelRanker):
 
     def _maximise(self, pairs: RelevantPairs, *, desc: str, verbose: bool) -> tuple[csr_array, Records]:
         """IBM Model 1 of pairs, and its history."""
+        history: list[dict[str, Any]] = []
+        estimates = noted(self._estimates(pairs), history, total=self.iterations, desc=desc, verbose=verbose)
+        return deque(estimates, maxlen=1).pop().result, history
+
+    def _estimates(self, pairs: RelevantPairs) -> Iterator[Iteration]:
         num_words = len(pairs.vocabulary)
         documents = document_counts(pairs.documents, num_words, null_word=self.null_word)
         queries = query_counts(pairs.queries, pairs.query_rows, pairs.document_rows, num_words, documents.shape[0])
         table, occurrences = equal_translations(queries, documents), queries.sum(dtype=np.float64)
-        history: list[dict[str, Any]] = []
-        with pt.tqdm(range(self.iterations), desc=desc, unit="iteration", disable=not verbose) as bar:
-            for iteration in bar:
-                start = time.perf_counter()
-                table, likelihood = em_step(table, queries, documents)
-                perplexity = np.exp(-likelihood / occurrences)
-                measures = {"log_likelihood": likelihood, "perplexity": perplexity}
-                seconds = round(time.perf_counter() - start, 3)
-                history.append({"iteration": iteration + 1, **measures, "seconds": seconds})
-                bar.set_postfix(perplexity=f"{perplexity:.1f}")
-        return table, history
+        for number in range(1, self.iterations + 1):
+            table, likelihood = em_step(table, queries, documents)
+            perplexity = np.exp(-likelihood / occurrences)
+            measures = {"log_likelihood": likelihood, "perplexity": perplexity}
+            yield Iteration(number, measures, f"perplexity {perplexity:.1f}", table)
 
     def _ranking_table(self, learned: csr_array) -> csr_array:
         words = learned[:, : learned.shape[0]]  # without the null word
