@@ -62,7 +62,7 @@ class LDA(CorpusTopicModel):
 
     Example::
 
-        lda = pn.LDA(num_topics=100, mu=100).fit_corpus(docs.get_corpus_iter())
+        lda = pn.LDA(num_topics=100).fit_corpus(docs.get_corpus_iter())
         lda.topics(words=5)
         (bm25 % 100 >> index.text_loader() >> lda).search("pairwise distance")
     """

@@ -24,8 +24,8 @@ class PLSA(CorpusTopicModel):
 
     On the dev queries of ``neural:pydocs``, a ``topic_prior`` of 0 to 0.5, a ``word_prior`` of 0 to 0.1, and 50 to 200
     iterations differed by no more than another seed. There, with 200 words a document, a ``mu`` of 100 was better than
-    1000, which is the default here as in ``index.ql()``. The default of ``unigram_weight`` is that of Wei & Croft
-    (2006). Choose both on dev queries.
+    1000, the default of ``index.ql()``. The default of ``unigram_weight`` is that of Wei & Croft (2006). Choose both on
+    dev queries.
 
     Args:
         num_topics: Number of topics; the CLSM paper has 100 and 500.
@@ -55,7 +55,7 @@ class PLSA(CorpusTopicModel):
 
     Example::
 
-        plsa = pn.PLSA(num_topics=100, mu=100).fit_corpus(docs.get_corpus_iter())
+        plsa = pn.PLSA(num_topics=100).fit_corpus(docs.get_corpus_iter())
         plsa.topics(words=5)
         (bm25 % 100 >> index.text_loader() >> plsa).search("pairwise distance")
     """
