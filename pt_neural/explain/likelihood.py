@@ -10,7 +10,7 @@ from pt_neural.models import WordTranslation
 from pt_neural.models.topic_model import TopicModel
 from pt_neural.rankers.document_counts import DocumentCounts
 from pt_neural.rankers.language_model import LanguageModelRanker
-from pt_neural.text import Vocabulary
+from pt_neural.text import Vocabulary, tokenise
 from pt_neural.text.packed import pack_texts
 
 NAMED_BY = 3  # words a topic
@@ -63,7 +63,7 @@ def explain_likelihood(model: LanguageModelRanker, query: str, text: str, *, sou
         query=query,
         text=text,
         score=float(model.log_likelihoods(words, document)[0]),
-        note=_note(model),
+        note=_note(model, query),
         words=pd.concat([word_occurrences(query, "query", text), word_occurrences(text, "document", query)]),
         query_words=query_words,
         all_sources=found,
@@ -118,10 +118,15 @@ def _topic_names(model: TopicModel) -> list[str]:
     return [f"topic {number}: {words}" for number, words in best.items()]
 
 
-def _note(model: LanguageModelRanker) -> str:
-    what = "words that it may translate" if isinstance(model, WordTranslation) else "topics"
-    return (
-        "Bold: words that query and document share. A word's probability is that of the unigram model, weighted by "
-        f"{model.unigram_weight:g}, and that of the document's {what}; the factor tells how much more probable the "
+def _note(model: LanguageModelRanker, query: str) -> str:
+    translates = isinstance(model, WordTranslation)
+    distinct = np.array(list(dict.fromkeys(tokenise(query))), dtype=object)
+    unknown = ", ".join(distinct[model.vocabulary.ids(distinct) < 0])
+    note = (
+        "Bold: words that query and document share. Blue: words of the document that add to the probability of words "
+        f"of the query{', by translation too' if translates else ''}; the stronger the colour, the more. A word's "
+        f"probability is that of the unigram model, weighted by {model.unigram_weight:g}, and that of the document's "
+        f"{'words that it may translate' if translates else 'topics'}; the factor tells how much more probable the "
         "document makes it than the collection."
     )
+    return f"{note} Not known to the model and left out: {unknown}." if unknown else note

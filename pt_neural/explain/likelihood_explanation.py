@@ -81,6 +81,7 @@ class LikelihoodExplanation(TextExplanation):
         ax.set_yticks(places, [shortened(word, WORD_LENGTH) for word in words["word"]], parse_math=False)
         ax.set(
             xlim=(0, 100),
+            ylim=(-0.6, max(1, len(words)) - 0.4),
             xlabel="share of P(word | document) by where it comes from, in percent; at the right: "
             "times as probable as in the collection",
         )

@@ -14,7 +14,7 @@ from pt_neural.models.topic_model import TopicModel
 from pt_neural.models.topic_steps import distributions
 from pt_neural.rankers.document_counts import DocumentCounts
 from pt_neural.rankers.relevant_pairs import LearnedFromPairs, RelevantPairs
-from pt_neural.text import ForwardIndex, PackedSequences, tokenise_packed
+from pt_neural.text import ForwardIndex, PackedSequences
 from pt_neural.text.counts import bag_of_words
 
 START_PAIRS = 3  # random pairs whose words a topic starts from; with topics alike, learning would stop before it began
@@ -175,11 +175,6 @@ class BLTM(LearnedFromPairs, TopicModel):
             first = sequences.take(np.arange(len(sequences)), max_terms=self.max_terms)
             counts = DocumentCounts.of(first, len(self.vocabulary))
         return super()._represent(sequences, counts)
-
-    def document_topics(self, texts: Sequence[str]) -> np.ndarray:
-        """P(z|d) of document texts, float32 of shape ``(len(texts), topics)``; zero for a text without known words."""
-        self._require_fitted()
-        return self.sequence_topics(tokenise_packed(texts, self.vocabulary), self.vocabulary)
 
     def __repr__(self) -> str:
         return f"BLTM(num_topics={self.num_topics})"

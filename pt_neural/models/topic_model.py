@@ -78,6 +78,8 @@ class TopicModel(LanguageModelRanker):
             shape = (self.num_topics,) if name == "prior" else (len(vocabulary), self.num_topics)
             if array.shape != shape or array.dtype != np.float32:
                 raise ValueError(f"{name} is {array.dtype} of shape {array.shape}, not float32 of shape {shape}")
+            if not (np.isfinite(array) & (array >= 0)).all():
+                raise ValueError(f"{name} holds numbers that are no probabilities")
         self.word_topics, self.query_word_topics, self.prior = word_topics, query_word_topics, prior
         self._kept_topics = LastVocabulary()
         self._set_vocabulary(vocabulary, history)
@@ -102,23 +104,29 @@ class TopicModel(LanguageModelRanker):
         return documents.own @ self.query_word_topics[words].T
 
     def document_topics(self, texts: Sequence[str]) -> np.ndarray:
-        """P(z|d) of document texts, float32 of shape ``(len(texts), topics)``; zero for a text without known words."""
-        self._require_fitted()
-        return self._topics_of(texts, self.word_topics)
+        """P(z|d) of document texts, float32 of shape ``(len(texts), topics)``; zero for a text without known words.
+
+        Raises:
+            RuntimeError: If the model is not fitted.
+            TypeError: If ``texts`` is a single text.
+        """
+        return self.sequence_topics(self._words_of(texts), self.vocabulary)
 
     def query_topics(self, texts: Sequence[str]) -> np.ndarray:
-        """P(z|q) of queries, as if they were documents: float32 of shape ``(len(texts), topics)``."""
-        self._require_fitted()
-        return self._topics_of(texts, self.query_word_topics)
+        """P(z|q) of queries, as if they were documents; see :meth:`document_topics`."""
+        counts = DocumentCounts.of(self._words_of(texts), len(self.vocabulary)).counts
+        return fold_in(counts, self.query_word_topics, self.prior)
 
     def sequence_topics(self, sequences: PackedSequences, vocabulary: Vocabulary) -> np.ndarray:
         """P(z|d) of documents given as term ids over any vocabulary, like :meth:`document_topics`."""
         self._require_fitted()
         return self.read_sequences(sequences, vocabulary).own
 
-    def _topics_of(self, texts: Sequence[str], word_topics: np.ndarray) -> np.ndarray:
-        sequences = tokenise_packed(texts, self.vocabulary, drop_unknown=True)
-        return fold_in(DocumentCounts.of(sequences, len(self.vocabulary)).counts, word_topics, self.prior)
+    def _words_of(self, texts: Sequence[str]) -> PackedSequences:
+        self._require_fitted()
+        if isinstance(texts, str):
+            raise TypeError(f"texts must be a list of texts, such as [{texts!r:.80}], and not a single one")
+        return tokenise_packed(texts, self.vocabulary)
 
     def cosine(self, **options: Any) -> "TopicCosine":
         """A two-tower ranker by the cosine of the topics of query and document.

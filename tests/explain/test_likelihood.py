@@ -52,6 +52,12 @@ def test_the_sources_of_all_words_make_the_score(model):
     assert (frame["probability"] > 0).all()
 
 
+def test_the_note_names_words_that_the_model_does_not_know(model):
+    html = pn.explain(model, "Zebras, giraffe and zebras or quaggas", CORPUS[0]["text"])._repr_html_()
+    assert "Not known to the model and left out: zebras, or, quaggas." in html
+    assert "Not known" not in pn.explain(model, "giraffe and neck", CORPUS[0]["text"])._repr_html_()
+
+
 def test_words_that_stand_twice_in_the_query_are_told_once(model):
     frame = pn.explain(model, "neck neck", CORPUS[0]["text"]).to_frame()
     assert set(frame["word"]) == {"neck"}

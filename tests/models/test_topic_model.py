@@ -232,7 +232,16 @@ def test_missing_and_cut_files_are_named(model, tmp_path, name):
         type(model).load(tmp_path / "model")
 
 
-@pytest.mark.parametrize("damage", [{"prior": np.ones(3, "f4")}, {"word_topics": np.ones((12, 2))}, {"prior": None}])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"prior": np.ones(3, "f4")},
+        {"prior": np.array([-1, 1], "f4")},
+        {"prior": None},
+        {"word_topics": np.ones((12, 2))},
+        {"word_topics": np.full((12, 2), np.nan, "f4")},
+    ],
+)
 def test_weights_that_do_not_fit_name_the_file(model, tmp_path, damage):
     model.save(tmp_path / "model")
     weights = tmp_path / "model" / "weights.safetensors"
@@ -248,6 +257,12 @@ def test_a_vocabulary_without_frequencies_is_named(model, tmp_path):
     counts.write_text('{"num_documents": 3, "counted": []}')
     with pytest.raises(ArtifactError, match=r"counts\.json is damaged: no collection frequencies"):
         type(model).load(tmp_path / "model")
+
+
+def test_a_single_text_is_not_taken_for_many(model):
+    for topics in (model.document_topics, model.query_topics):
+        with pytest.raises(TypeError, match=r"list of texts, such as \['car'\]"):
+            topics("car")
 
 
 def test_an_unfitted_model_says_what_to_do(kind, candidates, tmp_path):
