@@ -10,6 +10,8 @@ from scipy.sparse import csr_array, issparse, vstack
 from pt_neural.text import PackedSequences
 from pt_neural.text.counts import bag_of_words
 
+_SUMS = 16  # weights of so many sums are dense at a time
+
 
 @dataclass(frozen=True)
 class DocumentCounts:
@@ -19,7 +21,7 @@ class DocumentCounts:
         counts: Occurrences of words, float32 csr matrix of shape ``(documents, words)``.
         lengths: Words of each document that the model knows, float32 of shape ``(documents,)``.
         own: What a model keeps besides, a row for each document; None if nothing.
-        postings: The transpose of ``counts``, where many queries are scored with all of the documents.
+        postings: The transpose of ``counts``, where many queries are scored with all of the documents; None elsewhere.
     """
 
     counts: csr_array
@@ -52,19 +54,15 @@ class DocumentCounts:
         return replace(self, own=own)
 
     def with_postings(self) -> "DocumentCounts":
-        """The same documents, whose sums are then taken by word and not by document."""
+        """The same documents, whose counts of a few words are then found without reading all of them."""
         return replace(self, postings=self.counts.T.tocsr())
 
     def of_words(self, words: np.ndarray) -> np.ndarray:
         """How often each of some words occurs, float32 of shape ``(documents, words)``."""
-        if self.postings is not None:
-            return self.postings[words].toarray().T
-        ones = np.ones(len(words), dtype=np.float32)
-        shape = len(words), self.counts.shape[1]
-        return self.sums(csr_array((ones, words, np.arange(len(words) + 1)), shape=shape))
+        return self.counts[:, words].toarray() if self.postings is None else self.postings[words].toarray().T
 
     def sums(self, weights: csr_array) -> np.ndarray:
-        """Weighted sums of each document's counts.
+        """Weighted sums of each document's counts, where weights are of many words.
 
         Args:
             weights: float32 of shape ``(sums, words)``.
@@ -72,9 +70,11 @@ class DocumentCounts:
         Returns:
             float32 of shape ``(documents, sums)``.
         """
-        if self.postings is not None:
-            return (weights @ self.postings).toarray().T
-        return (self.counts @ weights.T).toarray()
+        sums = np.empty((len(self), weights.shape[0]), dtype=np.float32)
+        for start in range(0, weights.shape[0], _SUMS):
+            some = weights[start : start + _SUMS].toarray()  # with them dense, it takes half of the time
+            sums[:, start : start + _SUMS] = self.counts @ np.ascontiguousarray(some.T)
+        return sums
 
 
 def _stacked(parts: Sequence[Any]) -> Any:
