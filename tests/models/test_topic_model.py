@@ -11,7 +11,8 @@ from joblib import Parallel, delayed
 import pt_neural as pn
 from pt_neural._artifacts import ArtifactError, read_tensors, write_tensors
 from pt_neural.models import topic_model
-from pt_neural.text import tokenise
+from pt_neural.text import Vocabulary, tokenise
+from pt_neural.text.packed import pack_texts
 
 # "car" and "automobile" share no document, "rose" and "tulip" neither.
 THEMES = [("car", "automobile", "engine wheel road repair"), ("rose", "tulip", "garden soil flower water")]
@@ -87,6 +88,14 @@ def test_scores_are_query_likelihoods_with_the_topics_of_the_document(model, can
         model.unigram_weight = weight
         expected = 2 * np.log(weight * unigram + (1 - weight) * p_model)
         assert model.transform(frame)["score"].tolist() == pytest.approx([expected], rel=1e-5)
+
+
+def test_the_probabilities_of_all_words_add_up_to_one(model):
+    sequences, terms = pack_texts(["car engine engine zebra", "zebra", "rose " * 300, ""])
+    documents = model.read_sequences(sequences, Vocabulary(terms))
+    every = np.arange(len(model.vocabulary))
+    np.testing.assert_allclose(model.word_probabilities(every, documents).sum(axis=1), [1, 0, 1, 0], rtol=1e-5)
+    np.testing.assert_allclose(model.unigram_probabilities(every, documents).sum(axis=1), 1, rtol=1e-5)
 
 
 def test_topics_of_documents_are_where_expectation_maximisation_rests(model):
