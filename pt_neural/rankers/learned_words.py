@@ -77,4 +77,6 @@ class LearnedWords(Ranker):
         vocabulary, history = Vocabulary.load(directory / "vocabulary"), read_json(directory / "history.json")
         if vocabulary.collection_frequency is None:
             raise ArtifactError(f"{directory / 'vocabulary' / 'counts.json'} is damaged: no collection frequencies")
+        if not isinstance(history, list) or not all(isinstance(record, dict) for record in history):
+            raise ArtifactError(f"{directory / 'history.json'} is damaged: no list of records")
         self._set_arrays(vocabulary, read_tensors(directory / "weights.safetensors"), history)

@@ -241,6 +241,14 @@ def test_missing_and_cut_files_are_named(model, tmp_path, name):
         type(model).load(tmp_path / "model")
 
 
+@pytest.mark.parametrize("history", ["5", "[1, 2]", '{"iteration": 1}'])
+def test_a_history_of_no_records_is_named(model, tmp_path, history):
+    model.save(tmp_path / "model")
+    (tmp_path / "model" / "history.json").write_text(history)
+    with pytest.raises(ArtifactError, match=r"history\.json is damaged"):
+        type(model).load(tmp_path / "model")
+
+
 @pytest.mark.parametrize(
     "damage",
     [
