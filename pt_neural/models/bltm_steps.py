@@ -8,8 +8,9 @@ from scipy.sparse import csr_array
 
 from pt_neural.models.bilinear_steps import Rows
 from pt_neural.models.compiled import compiled, loop_arrays
-from pt_neural.models.topic_steps import LEAST, distributions, in_threads, log_prior
+from pt_neural.models.topic_steps import distributions, in_threads, log_prior
 
+LEAST = 1e-30  # a fraction that a loop may divide by; kept loops would not see it change in another file
 TOLERANCE = 1e-3  # sum over topics of the difference of fractions at which those of a pair count as equal
 STEPS = 5  # most steps of a pair towards equal fractions in one iteration; the next iteration goes on from there
 STEEPEST = 30.0  # largest exponent that a posterior changes by, far from the ends of what float32 can hold
