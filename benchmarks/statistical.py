@@ -79,7 +79,7 @@ def print_pairs(titles: Collection, options: argparse.Namespace) -> dict[str, La
         model.fit(small.pairs, small.qrels, verbose=False)  # compiles
         fits = [seconds(model.fit, titles.pairs, titles.qrels, verbose=False) for _ in range(options.rounds)]
         per_iteration = model.history["seconds"].median()
-        note = f"{len(model.history)} iterations, {per_iteration:.2f} s each"
+        note = f"{len(model.history)} iterations, {1000 * per_iteration:,.0f} ms each"
         print(f"{line(name, spread(fits))}   {note}, {len(titles.pairs) / per_iteration:,.0f} pairs/s", flush=True)
     return models
 
@@ -104,8 +104,8 @@ def beside(label: str, ours: Rate, peer: str, theirs: Rate, *, less_is_more: boo
 
 
 def print_topics(texts: Collection, options: argparse.Namespace) -> dict[str, LanguageModelRanker]:
-    """PLSA and LDA, seconds of an iteration, beside a peer's."""
-    print(f"\n{len(texts.documents):,} documents of 114 words, T = {options.topics}: seconds of an iteration")
+    """PLSA and LDA, milliseconds of an iteration, beside a peer's."""
+    print(f"\n{len(texts.documents):,} documents of 114 words, T = {options.topics}: milliseconds of an iteration")
     models = {
         "PLSA": pn.PLSA(options.topics, iterations=ITERATIONS, tolerance=0, documents=texts.documents),
         "LDA": pn.LDA(options.topics, iterations=10 * ITERATIONS, documents=texts.documents),
@@ -120,8 +120,8 @@ def print_topics(texts: Collection, options: argparse.Namespace) -> dict[str, La
         ours, theirs = [], []
         for _ in range(options.rounds):
             model.fit_corpus(texts.documents, verbose=False)
-            ours.append(model.history["seconds"].sum() / model.iterations)
-            theirs.append(peers[name][1]())
+            ours.append(1000 * model.history["seconds"].sum() / model.iterations)
+            theirs.append(1000 * peers[name][1]())
         beside(f"pn.{name}", spread(ours), peers[name][0], spread(theirs), less_is_more=True)
     return models
 
