@@ -20,11 +20,11 @@ class BeirFolder:
         corpus_path: Folder of ``corpus.jsonl``; ``path`` itself where it is None. Each file of JSON Lines may
             be gzipped (``.jsonl.gz``).
 
-    Example:
-        >>> folder = BeirFolder(Path("collections/cacm"))
-        >>> document = next(folder.documents())
-        >>> folder.qrels("test").columns.tolist()
-        ['qid', 'docno', 'label']
+    Example::
+
+        folder = BeirFolder(Path("collections/cacm"))
+        document = next(folder.documents())
+        folder.qrels("test").columns.tolist()  # ['qid', 'docno', 'label']
     """
 
     path: Path

@@ -26,10 +26,11 @@ class FolderDataset(pt.datasets.Dataset):
 
     Source: Thakur et al., BEIR, NeurIPS 2021 (datasets and benchmarks).
 
-    Example:
-        >>> dataset = pt.get_dataset("neural:folder:collections/cacm")
-        >>> index.index(dataset.get_corpus_iter())
-        >>> pt.Experiment([index.bm25()], *dataset.get_topicsqrels("test"), ["map"])
+    Example::
+
+        dataset = pt.get_dataset("neural:folder:collections/cacm")
+        index.index(dataset.get_corpus_iter())
+        pt.Experiment([index.bm25()], *dataset.get_topicsqrels("test"), ["map"])
     """
 
     def __init__(self, path: str | Path):

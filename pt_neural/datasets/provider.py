@@ -8,10 +8,10 @@ _FOLDER = "folder:"
 class NeuralDatasetProvider(DatasetProvider):
     """Gives ``pydocs``, ``pydocs/links`` and ``folder:PATH``.
 
-    Example:
-        >>> dataset = pt.get_dataset("neural:pydocs")
-        >>> dataset.get_topics("dev").columns.tolist()
-        ['qid', 'query']
+    Example::
+
+        dataset = pt.get_dataset("neural:pydocs")
+        dataset.get_topics("dev").columns.tolist()  # ['qid', 'query']
     """
 
     def get_dataset(self, name: str) -> Dataset:

@@ -25,9 +25,10 @@ class TextLoader(pt.Transformer):
     Raises:
         ValueError: If the collection has no such field; on use, if a docno is not in the collection.
 
-    Example:
-        >>> loader = pt.get_dataset("neural:pydocs").text_loader(["title", "text"])
-        >>> (index.bm25() % 100 >> loader).search("eigenvalues")
+    Example::
+
+        loader = pt.get_dataset("neural:pydocs").text_loader(["title", "text"])
+        (index.bm25() % 100 >> loader).search("eigenvalues")
     """
 
     schematic = {"label": "TextLoader", "help_url": None}

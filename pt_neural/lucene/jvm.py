@@ -46,9 +46,10 @@ def start_java(*, heap: str | None = None) -> None:
         JavaError: If there is no Java of version 21 or newer, if a JVM runs without Anserini's classes and
             they cannot be added to it, or in a forked child of a process that uses Java.
 
-    Example:
-        >>> from pt_neural.lucene import start_java
-        >>> start_java(heap="2g")
+    Example::
+
+        from pt_neural.lucene import start_java
+        start_java(heap="2g")
     """
     global _jnius
     with _lock:

@@ -14,9 +14,9 @@ class GrowingArray:
 
     Example::
 
-        >>> numbers = GrowingArray(directory / "numbers.npy", "int32")
-        >>> numbers.append(np.array([1, 2]))
-        >>> numbers.close()
+        numbers = GrowingArray(directory / "numbers.npy", "int32")
+        numbers.append(np.array([1, 2]))
+        numbers.close()
     """
 
     def __init__(self, path: Path, dtype: str):

@@ -27,6 +27,7 @@ class Bigrams:
 
     Example::
 
+        >>> from pt_neural.text import Vocabulary, tokenise_packed
         >>> vocabulary = Vocabulary(["pearl", "harbor", "city"])
         >>> words = tokenise_packed(["Pearl Harbor", "a city", "Pearl Harbor city"], vocabulary)
         >>> bigrams = Bigrams.build(words, len(vocabulary), min_documents=1)

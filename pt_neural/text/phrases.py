@@ -23,6 +23,7 @@ class Phrases:
 
     Example::
 
+        >>> from pt_neural.text import Vocabulary, tokenise_packed
         >>> vocabulary = Vocabulary(["new", "york", "city"])
         >>> words = tokenise_packed(["New York City", "city"], vocabulary)
         >>> phrases = Phrases.build(words, len(vocabulary), max_length=3)

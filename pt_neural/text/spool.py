@@ -25,10 +25,10 @@ class TermSpool:
 
     Example::
 
-        >>> with TermSpool(directory) as spool:
-        ...     spool.append(["a", "river"])
-        ...     vocabulary = spool.finish()
-        >>> sequences = load_sequences(directory)
+        with TermSpool(directory) as spool:
+            spool.append(["a", "river"])
+            vocabulary = spool.finish()
+        sequences = load_sequences(directory)
     """
 
     def __init__(self, directory: Path):

@@ -31,10 +31,11 @@ class PyDocs(FolderDataset):
     Made on first use, in 10 to 20 seconds, and kept under PyTerrier's home, one folder for each set of package
     versions: figures are comparable between equal versions only, see :meth:`packages`.
 
-    Example:
-        >>> dataset = pt.get_dataset("neural:pydocs")
-        >>> index.index(dataset.get_corpus_iter())
-        >>> pt.Experiment([index.bm25()], dataset.get_topics(), dataset.get_qrels(), ["ndcg_cut_10"])
+    Example::
+
+        dataset = pt.get_dataset("neural:pydocs")
+        index.index(dataset.get_corpus_iter())
+        pt.Experiment([index.bm25()], dataset.get_topics(), dataset.get_qrels(), ["ndcg_cut_10"])
     """
 
     _task = "summaries"
@@ -94,10 +95,11 @@ class PyDocsLinks(PyDocs):
     which "See Also" is left out as it is in the corpus. Grade 1 for each document named there. Splits are by
     hash of the docno. The document itself is in the corpus; take it out of a ranking before you measure.
 
-    Example:
-        >>> dataset = pt.get_dataset("neural:pydocs/links")
-        >>> without_itself = pt.apply.generic(lambda res: res[res["qid"] != res["docno"]])
-        >>> pt.Experiment([index.bm25() >> without_itself], *dataset.get_topicsqrels("test"), ["map"])
+    Example::
+
+        dataset = pt.get_dataset("neural:pydocs/links")
+        without_itself = pt.apply.generic(lambda res: res[res["qid"] != res["docno"]])
+        pt.Experiment([index.bm25() >> without_itself], *dataset.get_topicsqrels("test"), ["map"])
     """
 
     _task = "links"
