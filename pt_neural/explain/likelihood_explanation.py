@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from pt_neural.experiment.palette import COLOURS
 from pt_neural.explain.dropping import shades
 from pt_neural.explain.explanation import Side, TextExplanation, shortened
-from pt_neural.explain.marking import Mark, word_style
+from pt_neural.explain.marking import MATCH_COLOUR, SUPPORT_COLOUR, Mark, word_style
 from pt_neural.explain.word_figure import WORD_LENGTH
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 KINDS = ("same word", "collection", "translation", "topic")
-KIND_COLOURS = dict(zip(KINDS, (COLOURS[1], COLOURS[7], COLOURS[0], COLOURS[0]), strict=True))
+KIND_COLOURS = dict(zip(KINDS, (MATCH_COLOUR, "#999999", SUPPORT_COLOUR, SUPPORT_COLOUR), strict=True))
 LINE = 0.42  # inches a word of the query
 LETTERS = 0.85  # that one percent has room for
 
