@@ -171,7 +171,9 @@ class TopicModel(LanguageModelRanker):
         topics = (self.query_word_topics if side == "query" else self.word_topics).T
         collection = np.log(self.collection_probabilities(np.arange(len(self.vocabulary))))
         ranking = np.log(np.maximum(topics, np.float32(LEAST))) - np.float32(1 - weight) * collection
-        best = np.argsort(-ranking, axis=1, kind="stable")[:, :words]
+        best = np.sort(np.argpartition(-ranking, words - 1, axis=1)[:, :words], axis=1)
+        order = np.argsort(-np.take_along_axis(ranking, best, axis=1), axis=1, kind="stable")
+        best = np.take_along_axis(best, order, axis=1)
         numbers, ranks = np.indices(best.shape).reshape(2, -1)
         names = [self.vocabulary.terms[word] for word in best.ravel()]
         probability = topics[numbers, best.ravel()]
