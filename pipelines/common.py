@@ -1,6 +1,7 @@
 """What the pipelines share: collections by splits, and the arguments of all."""
 
 import argparse
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pyterrier as pt
 
 SPLITS = ("train", "dev", "test")
 FIELDS = ("title", "text")
+FOLDER = "neural:folder:"
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,19 @@ class Collection:
     train: Split | None
     dev: Split | None
     test: Split
+
+    @property
+    def place(self) -> Path | None:
+        """Where a folder lies; None for other datasets."""
+        return Path(self.name.removeprefix(FOLDER)).resolve() if self.name.startswith(FOLDER) else None
+
+    @property
+    def label(self) -> str:
+        """A short name, without the place of a folder: its path among ``PT_NEURAL_COLLECTIONS``, or its last part."""
+        if self.place is None:
+            return self.name
+        collections = Path(os.environ.get("PT_NEURAL_COLLECTIONS") or self.place.parent).resolve()
+        return str(self.place.relative_to(collections)) if self.place.is_relative_to(collections) else self.place.name
 
     def examples(self, candidates: pt.Transformer) -> list[pd.DataFrame]:
         """What a model with a forward index is fitted on: judged pairs of train, and the candidates of dev.

@@ -44,7 +44,7 @@ class Workspace:
 
     def __init__(self, out: Path, pipeline: str, collection: Collection):
         self.collection = collection
-        slug = re.sub(r"[^\w.-]+", "-", collection.name).strip("-")
+        slug = re.sub(r"[^\w.-]+", "-", collection.label).strip("-")
         self.results = out / f"{pipeline}-{slug}"
         self.artifacts = out / "artifacts" / f"{slug}-{_fingerprint(collection)}"
         self.results.mkdir(parents=True, exist_ok=True)
@@ -183,9 +183,9 @@ class Workspace:
 
 
 def _fingerprint(collection: Collection) -> str:
-    """Changes with our version, and with the packages that the embedded collection is made from."""
+    """Changes with our version, the place of a folder, and the packages that the embedded collection is made from."""
     packages = getattr(collection.dataset, "packages", pd.DataFrame)()
-    return hashlib.sha256(f"{pn.__version__} {packages.to_csv()}".encode()).hexdigest()[:8]
+    return hashlib.sha256(f"{pn.__version__} {collection.place} {packages.to_csv()}".encode()).hexdigest()[:8]
 
 
 def _of_fields(name: str, fields: Sequence[str]) -> str:
