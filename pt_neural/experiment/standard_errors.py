@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 
 from pt_neural._arguments import checked_number
-
-_COLUMNS = ("name", "qid", "measure", "value")
+from pt_neural.experiment.values import require_result
 
 
 def standard_errors(result: pd.DataFrame) -> pd.DataFrame:
@@ -23,16 +22,14 @@ def standard_errors(result: pd.DataFrame) -> pd.DataFrame:
         standard error of a single query is NaN.
 
     Raises:
-        ValueError: If columns are missing.
+        ValueError: If columns are missing, or if two systems share a name.
 
     Example::
 
         result = pt.Experiment([tfidf, ssi], test, qrels, [AP, P @ 10], names=["TFIDF", "SSI"], perquery=True)
         standard_errors(result)
     """
-    lacking = [column for column in _COLUMNS if column not in result]
-    if lacking:
-        raise ValueError(f"the frame lacks {', '.join(lacking)}; it must come from pt.Experiment(.., perquery=True)")
+    require_result(result)
     groups = result.groupby(["name", "measure"], sort=False)["value"]
     counts = groups.count()
     frame = pd.DataFrame({"queries": counts, "mean": groups.mean(), "standard_error": groups.std() / np.sqrt(counts)})
@@ -50,7 +47,7 @@ def with_standard_errors(result: pd.DataFrame, *, digits: int = 3) -> pd.DataFra
         Frame of strings, one row a system (the index) and one column a measure, in the order of the result.
 
     Raises:
-        ValueError: If columns are missing.
+        ValueError: If columns are missing, or if two systems share a name.
 
     Example::
 

@@ -1,9 +1,14 @@
 """The value of each system for each query."""
 
+from collections.abc import Iterable
+
 import ir_measures
+import numpy as np
 import pandas as pd
 
 from pt_neural._evaluation import parse_measure
+
+_COLUMNS = ("name", "qid", "measure", "value")
 
 
 def per_query(result: pd.DataFrame, measure: ir_measures.Measure | str | None = None) -> pd.DataFrame:
@@ -18,7 +23,7 @@ def per_query(result: pd.DataFrame, measure: ir_measures.Measure | str | None = 
         them by name; the name of the columns is that of the measure. A query for which a system has no value counts 0.
 
     Raises:
-        ValueError: If columns are missing, or if it is not clear which measure is meant.
+        ValueError: If columns are missing, if two systems share a name, or if it is not clear which measure is meant.
 
     Example::
 
@@ -26,9 +31,7 @@ def per_query(result: pd.DataFrame, measure: ir_measures.Measure | str | None = 
         values = per_query(result)
         values["BM25"].mean()
     """
-    lacking = [column for column in ("name", "qid", "measure", "value") if column not in result]
-    if lacking:
-        raise ValueError(f"the frame lacks {', '.join(lacking)}; it must come from pt.Experiment(.., perquery=True)")
+    require_result(result)
     measures = result["measure"].unique()
     if measure is None:
         if len(measures) != 1:
@@ -38,8 +41,58 @@ def per_query(result: pd.DataFrame, measure: ir_measures.Measure | str | None = 
     if name not in measures:
         raise ValueError(f"{name} was not measured, but {', '.join(measures)}")
     rows = result[result["measure"] == name]
-    values = rows.pivot_table("value", "qid", "name", sort=False)[rows["name"].unique()].fillna(0.0)
+    values = rows.pivot_table("value", "qid", "name", sort=False, dropna=False)[rows["name"].unique()].fillna(0.0)
     return values.rename_axis(columns=name)
+
+
+def require_result(result: pd.DataFrame) -> None:
+    """Raise ValueError unless the frame is one of an experiment by query whose systems have names of their own."""
+    lacking = [column for column in _COLUMNS if column not in result]
+    if lacking:
+        raise ValueError(f"the frame lacks {', '.join(lacking)}; it must come from pt.Experiment(.., perquery=True)")
+    twice = result.duplicated(["name", "qid", "measure"])
+    if twice.any():
+        row = result[twice].iloc[0]
+        raise ValueError(
+            f"{row['name']!r} has several values of {row['measure']} for query {row['qid']!r}; give each system a name "
+            "of its own: pt.Experiment(.., names=[..])"
+        )
+
+
+def checked_values(values: pd.DataFrame, systems: Iterable[object] = (), *, called: str = "values") -> pd.DataFrame:
+    """The values as float64, if there is one of every system for every query.
+
+    Args:
+        values: One row a query, one column a system.
+        systems: Those that must be among them.
+        called: What the argument is called.
+
+    Raises:
+        TypeError: If it is no frame.
+        ValueError: If queries, systems or values are missing, or occur twice.
+    """
+    if not isinstance(values, pd.DataFrame):
+        raise TypeError(f"{called} must be a frame as per_query gives, not {type(values).__name__}")
+    absent = [system for system in systems if system not in values]
+    if absent:
+        raise ValueError(f"there is no system {absent[0]!r}; there are {', '.join(map(str, values))}")
+    for what, names in (("query", values.index), ("system", values.columns)):
+        if names.has_duplicates:
+            raise ValueError(f"{what} {names[names.duplicated()][0]!r} occurs twice in {called}")
+        if names.empty:
+            raise ValueError(f"{called} has no {what}")
+    text = [name for name, kind in values.dtypes.items() if not pd.api.types.is_numeric_dtype(kind)]
+    if text:
+        raise ValueError(f"column {text[0]!r} of {called} holds no numbers; take what per_query gives")
+    numbers = values.astype(np.float64)
+    unknown = np.argwhere(~np.isfinite(numbers.to_numpy()))
+    if len(unknown):
+        row, column = unknown[0]
+        raise ValueError(
+            f"{values.columns[column]!r} has no value for query {values.index[row]!r} in {called}; "
+            "leave such queries out with dropna()"
+        )
+    return numbers
 
 
 def measure_name(values: pd.DataFrame) -> str:

@@ -35,5 +35,5 @@ def test_clear_errors():
     values = pd.DataFrame({"base": [0.5, 0.2], "same": [0.5, 0.2]})
     with pytest.raises(ValueError, match="no system 'BM25'; there are base, same"):
         significance(values, "BM25")
-    with pytest.raises(ValueError, match="'holm', 'bonferroni' or None"):
+    with pytest.raises(ValueError, match="correction must be one of 'holm', 'bonferroni'"):
         significance(values, "base", correction="fdr")
