@@ -9,7 +9,7 @@ PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11,$(
 	$(name) -c 'import sys; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench notebooks clean
+.PHONY: help demo test lint bench notebooks docs clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -31,6 +31,10 @@ bench: $(READY) ## measure speed beside peers; set PT_NEURAL_COLLECTIONS to a fo
 notebooks: $(READY) ## execute the notebooks and store their outputs
 	$(BIN)/jupyter execute --inplace notebooks/*.ipynb
 
+docs: $(VENV)/.docs ## build the documentation into build/docs
+	$(BIN)/python -m sphinx -W --keep-going -n -q pt_neural/pt_docs build/docs
+	@echo "open build/docs/index.html"
+
 clean: ## remove the virtual environment and the caches of the tools
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis
 
@@ -46,3 +50,7 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,notebooks]'
 	@touch $(READY)
+
+$(VENV)/.docs: $(READY)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	@touch $@
