@@ -7,10 +7,11 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from pt_neural.explain.comparison import ComparedExplanations
 from pt_neural.explain.door import explain
-from pt_neural.explain.explanation import Explanation
+from pt_neural.explain.explanation import Explanation, TextExplanation
 
-__all__ = ["Explanation", "explain"]
+__all__ = ["ComparedExplanations", "Explanation", "TextExplanation", "explain"]
 
 
 class _CallableModule(ModuleType):

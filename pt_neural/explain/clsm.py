@@ -7,6 +7,7 @@ import torch
 from pt_neural.explain.explanation import Side
 from pt_neural.explain.max_pooling import REST, MaxPoolingExplanation
 from pt_neural.explain.scoring import vector_scores
+from pt_neural.explain.words import word_occurrences
 from pt_neural.models import CLSM
 from pt_neural.models.window_pooling import pool, window_rows
 from pt_neural.rankers.hashed import word_bags
@@ -37,13 +38,15 @@ def explain_clsm(model: CLSM, query: str, text: str, *, neurons: int = 5) -> Max
         raise ValueError(f"neurons must be at least 1, not {neurons}")
     scores = vector_scores(model.encode_queries([query]), model.encode_documents([text]), least=model.least_score)
     winners = {"query": pooling_winners(model, "query", query), "document": pooling_winners(model, "document", text)}
+    shared = _shared(winners["query"], winners["document"])
     return MaxPoolingExplanation(
-        title=repr(model),
+        model=repr(model),
         query=query,
         text=text,
         score=float(scores[0]),
         note=_note(model, winners),
-        shared=_shared(winners["query"], winners["document"]).head(neurons),
+        words=_words(query, text, shared),
+        shared=shared.head(neurons),
         winners={side: _most_active(frame).head(neurons) for side, frame in winners.items()},
     )
 
@@ -100,6 +103,21 @@ def _shared(query: pd.DataFrame, document: pd.DataFrame) -> pd.DataFrame:
     both.insert(1, "product", both["query_activation"] * both["document_activation"])
     active = both[(both["query_activation"] > 0) & (both["document_activation"] > 0)]
     return active.sort_values("product", ascending=False, kind="stable", ignore_index=True)
+
+
+def _words(query: str, text: str, shared: pd.DataFrame) -> pd.DataFrame:
+    """The words of both texts with the products of all shared neurons that they win; a rest divides its own."""
+    sides = []
+    for side, own, other in (("query", query, text), ("document", text, query)):
+        words = word_occurrences(own, side, other)
+        rest = shared[f"{side}_word"] == REST
+        won = shared[~rest].groupby(f"{side}_start")["product"].sum()
+        contribution = words["start"].map(won).fillna(0.0)
+        if rest.any():
+            after = words["start"] >= shared.loc[rest, f"{side}_start"].iloc[0]
+            contribution += after * shared.loc[rest, "product"].sum() / after.sum()
+        sides.append(words.assign(contribution=contribution))
+    return pd.concat(sides, ignore_index=True)
 
 
 def _note(model: CLSM, winners: dict[Side, pd.DataFrame]) -> str:

@@ -32,12 +32,12 @@ def explain_desm(model: DESM, query: str, text: str, *, threshold: float | None 
     similarity = np.full(len(ids), np.nan)
     similarity[known] = units[ids[known]] @ query_vector
     centroid_length = np.linalg.norm(units[ids[known]].sum(axis=0))
-    words["similarity"] = similarity
     words["contribution"] = np.nan_to_num(similarity) / max(centroid_length, 1e-12)
+    words["similarity"] = similarity
     if threshold is None:
         threshold = float(np.quantile(units @ query_vector, 0.9))
     return WordExplanation(
-        title=repr(model),
+        model=repr(model),
         query=query,
         text=text,
         score=float(words["contribution"].sum()) if known.any() else model.least_score,

@@ -1,51 +1,19 @@
 """The function that explains any model's score."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from pt_neural.explain.clsm import explain_clsm
-from pt_neural.explain.desm import explain_desm
-from pt_neural.explain.drop_occurrences import explain_occurrences
-from pt_neural.explain.drop_terms import explain_terms
+from pt_neural.explain.comparison import compare
 from pt_neural.explain.explanation import Explanation
-from pt_neural.explain.likelihood import explain_likelihood
-from pt_neural.explain.match_tensor import explain_match_tensor
-from pt_neural.explain.matches import explain_matches
-from pt_neural.explain.word_pairs import explain_word_pairs
-from pt_neural.models import CLSM, DESM, SSI, SSM, TFIDF, PhraseTranslation
-from pt_neural.models.match_tensor_ranker import MatchTensorRanker
-from pt_neural.rankers import TwoTower
-from pt_neural.rankers.interaction import Interaction
-from pt_neural.rankers.language_model import LanguageModelRanker
-from pt_neural.text.fields import FIELD_END
-
-# The first kind that a model is; the first method is the default.
-_EXPLAINERS = {
-    DESM: {"similarity": explain_desm, "drop": explain_terms},
-    CLSM: {"max-pooling": explain_clsm, "drop": explain_terms},
-    TwoTower: {"drop": explain_terms},
-    SSI: {"word-pairs": explain_word_pairs, "drop": explain_terms},
-    TFIDF: {"word-pairs": explain_word_pairs, "drop": explain_terms},
-    PhraseTranslation: {"drop": explain_terms},
-    LanguageModelRanker: {"likelihood": explain_likelihood, "drop": explain_terms},
-    MatchTensorRanker: {
-        "match-tensor": explain_match_tensor,
-        "drop": explain_occurrences,
-        "matches": explain_matches,
-    },
-    Interaction: {"drop": explain_occurrences, "matches": explain_matches},
-}
-_OF_SEVERAL_TEXTS = ("matches",)
-_OF_FIELDS = ("match-tensor",)
-
-Document = str | Mapping[str, str]
+from pt_neural.explain.methods import OF_SEVERAL_TEXTS, Document, document_text, methods_of, query_text
 
 
 def explain(
-    model: pt.Transformer,
+    model: pt.Transformer | Sequence[pt.Transformer] | Mapping[str, pt.Transformer],
     query: str,
     text: Document | Sequence[Document],
     *,
@@ -77,8 +45,12 @@ def explain(
     - ``"matches"``, interaction rankers such as the Duet: where the terms of the query stand in one or several
       documents; see :func:`~pt_neural.explain.matches.explain_matches` (option ``labels``).
 
+    Several models are compared on one document, each by its usual explanation or all by the ``method`` that is given;
+    ``method="drop"`` asks all of them the same. What they give to each word is scaled to shares.
+
     Args:
-        model: A ranker of pt_neural, fitted; ``"matches"`` does without fitting.
+        model: A ranker of pt_neural, fitted; ``"matches"`` does without fitting. Or several of them, in a list or by
+            names of your own.
         query: The query's text.
         text: The document's text, or a dict of its fields, of which ``"match-tensor"`` sees where each ends; for
             ``"matches"`` also a list of documents. Anything else, such as None or NaN, is an empty text.
@@ -88,48 +60,39 @@ def explain(
         **options: What the method takes.
 
     Returns:
-        An explanation: shaded text in a notebook, a frame by ``.to_frame()``, a figure by ``.plot()``.
+        An explanation: shaded text in a notebook, a frame by ``.to_frame()``, what each word adds by ``.by_word()``,
+        a figure by ``.plot()``; with ``.model``, ``.query``, ``.text`` and ``.score``. That of several models is a
+        :class:`~pt_neural.explain.comparison.ComparedExplanations`.
 
     Raises:
         TypeError: If the model is none that can be explained, or if there are several texts for a method of one.
-        ValueError: If the model has no such method.
+        ValueError: If the model has no such method, or if there is no model.
 
     Example::
 
         pn.explain(clsm, "pairwise distance", text)
         pn.explain(clsm, "pairwise distance", text, neurons=10).plot()
         pn.explain(clsm, "pairwise distance", text, method="drop").to_frame().head()
+        pn.explain([dssm, clsm], "pairwise distance", text, method="drop").plot()
+        pn.explain({"one word": narrow, "three words": wide}, "pairwise distance", text).to_frame()
         pn.explain(match_tensor, "pairwise distance", {"title": title, "text": text}).plot()
         pn.explain(ssi, "pairwise distance", text).to_frame().head()
         pn.explain(duet, "pairwise distance", [text, other], method="matches", labels=[1, 0]).plot()
     """
-    methods = _methods(model)
+    if isinstance(model, Mapping | list | tuple):
+        return compare(model, partial(explain, query=query, text=text, method=method, **options))
+    methods = methods_of(model)
+    if not methods:
+        raise TypeError(
+            f"no explanation for {model!r}; give the ranker itself, such as DESM, LSA, DSSM, CLSM, SSI, LDA, Duet "
+            "or MatchTensor, not the pipeline around it or a part of it"
+        )
     method = method or next(iter(methods))
     if method not in methods:
         raise ValueError(f"{model!r} has no explanation {method!r}; method must be one of {', '.join(methods)}")
     if isinstance(text, list | tuple | np.ndarray | pd.Series):
-        if method not in _OF_SEVERAL_TEXTS:
+        if method not in OF_SEVERAL_TEXTS:
             raise TypeError(f"method {method!r} explains one text, not {len(text)}: call pn.explain for each of them")
-        return methods[method](model, _text(query), [_document_text(model, one, method) for one in text], **options)
-    return methods[method](model, _text(query), _document_text(model, text, method), **options)
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _document_text(model: pt.Transformer, value: object, method: str) -> str:
-    text = model.document_text(value) if isinstance(value, Mapping) else _text(value)
-    return text if method in _OF_FIELDS else text.replace(FIELD_END, "\n")
-
-
-def _methods(model: pt.Transformer) -> dict:
-    if isinstance(model, SSM) and model.pooling == "attention":
-        return {"drop": explain_occurrences}  # its documents have no vectors of their own
-    for kind, methods in _EXPLAINERS.items():
-        if isinstance(model, kind):
-            return methods
-    raise TypeError(
-        f"no explanation for {model!r}; give the ranker itself, such as DESM, LSA, DSSM, CLSM, SSI, LDA, Duet "
-        "or MatchTensor, not the pipeline around it or a part of it"
-    )
+        texts = [document_text(model, one, method) for one in text]
+        return methods[method](model, query_text(query), texts, **options)
+    return methods[method](model, query_text(query), document_text(model, text, method), **options)

@@ -58,7 +58,7 @@ def explain_occurrences(model: Interaction, query: str, text: str, *, terms: int
         words[side][scores.columns.tolist()] = losses
     whole = scores.iloc[0]
     return PartsExplanation(
-        title=repr(model),
+        model=repr(model),
         query=query,
         text=text,
         score=float(whole["contribution"]),

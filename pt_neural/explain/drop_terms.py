@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 
 from pt_neural.explain import dropping
-from pt_neural.explain.dropping import LEGEND, checked_terms, left_out, side_shades
+from pt_neural.explain.dropping import LEGEND, checked_terms, left_out
 from pt_neural.explain.explanation import SIDES
+from pt_neural.explain.marking import side_shades
 from pt_neural.explain.scoring import towers
 from pt_neural.explain.words import WordExplanation, word_occurrences
 from pt_neural.rankers import BilinearRanker, TwoTower
@@ -56,7 +57,7 @@ def explain_terms(
         words["contribution"] = score - words["word"].map(without).astype(float)
     both = pd.concat(sides, ignore_index=True)
     return WordExplanation(
-        title=repr(model),
+        model=repr(model),
         query=query,
         text=text,
         score=score,

@@ -21,12 +21,12 @@ class Explanation(ABC):
     """Why a model scores as it does: a frame, something to see in a notebook, a figure.
 
     Attributes:
-        title: The model.
+        model: The model, as it prints itself; its name where several are compared.
         query: The query.
         note: What the notebook shows, in a sentence or two.
     """
 
-    title: str
+    model: str
     query: str
     note: str
 
@@ -35,8 +35,12 @@ class Explanation(ABC):
         """The explanation as a frame."""
 
     @abstractmethod
-    def plot(self) -> "Axes | list[Axes]":
-        """Draw the explanation."""
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw the explanation.
+
+        Args:
+            ax: Axes to draw on; a new figure by default.
+        """
 
     @abstractmethod
     def _repr_html_(self) -> str:
@@ -51,7 +55,7 @@ class Explanation(ABC):
             body: What follows, as HTML.
         """
         return (
-            f'<div style="max-width: 60em; line-height: 1.7"><p><b>{escape(self.title)}</b> for "{query}"{number}<br>'
+            f'<div style="max-width: 60em; line-height: 1.7"><p><b>{escape(self.model)}</b> for "{query}"{number}<br>'
             f"<small>{escape(self.note)}</small></p>{body}</div>"
         )
 
@@ -69,26 +73,40 @@ class TextExplanation(Explanation):
     score: float
 
     @abstractmethod
-    def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Draw the explanation."""
+    def by_word(self) -> pd.DataFrame:
+        """What each word adds, whatever else the explanation tells: the same for all models.
+
+        Returns:
+            Frame with one row an occurrence that the model reads, those of the query first: ``word``, ``start`` and
+            ``end`` (character positions), ``side`` (``"query"`` or ``"document"``, the text in which it stands),
+            ``match`` (whether the other text has the word too) and ``contribution``, as the explanation understands
+            it. What several occurrences add together is divided among them, so that those of one word can be added
+            up; NaN is what was not tried.
+        """
 
     @abstractmethod
     def _marks(self, side: Side) -> list[Mark]:
         """The marked words of one text, in its order."""
 
+    def _text_of(self, side: Side) -> str:
+        return self.query if side == "query" else self.text
+
     def _body_html(self) -> str:
         """The document's text and what stands below it."""
         return paragraph(marked(self.text, self._marks("document")))
 
+    def _query_html(self) -> str:
+        return marked(self.query, self._marks("query"))
+
     def _repr_html_(self) -> str:
-        return self._page(marked(self.query, self._marks("query")), f": {self.score:.4f}", self._body_html())
+        return self._page(self._query_html(), f": {self.score:.4f}", self._body_html())
 
     def _set_title(self, ax: "Axes", **options: object) -> None:
-        title = f'{self.title}: {self.score:.4f}\n"{shortened(self.query)}"'
+        title = f'{self.model}: {self.score:.4f}\n"{shortened(self.query)}"'
         ax.set_title(title, fontsize="medium", parse_math=False, **options)  # a query may hold dollar signs
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.title}, {shortened(self.query)!r}, score={self.score:.4f})"
+        return f"{type(self).__name__}({self.model}, {shortened(self.query)!r}, score={self.score:.4f})"
 
 
 def checked_side(side: str) -> Side:

@@ -45,35 +45,47 @@ class HeatMap:
     boundaries: np.ndarray | None = None
 
 
-def draw_with_bars(heat_map: HeatMap, bars: pd.DataFrame, *, width: float, nothing: str) -> "tuple[Axes, Axes]":
-    """Draw cells as squares, and bars beside them.
+def draw_heat_map(
+    ax: "Axes | None", heat_map: HeatMap, bars: pd.DataFrame, *, title: str, width: float, nothing: str
+) -> "Axes":
+    """Draw cells as squares, and in a new figure bars beside them.
 
     Args:
+        ax: Axes to draw the cells on, without the bars; a new figure by default.
         heat_map: The cells.
         bars: ``contribution`` of what else there is to show, the strongest first, indexed by its names.
+        title: Of the picture.
         width: Of the bars with their names, in inches.
         nothing: What stands in place of the bars where there are none.
 
     Returns:
-        The axes of both.
+        The axes of the cells.
     """
     import matplotlib.pyplot as plt
-    from matplotlib.ticker import MaxNLocator
 
+    if ax is not None:
+        _draw(ax, heat_map)
+        ax.set_title(title, fontsize="medium", parse_math=False, pad=26, loc="left")
+        return ax
     room = SIDE * max(FEWEST[0], len(heat_map.columns))
     height = 2.4 + max(SIDE * len(heat_map.rows), 0.25 * len(bars))
-    _, (heat, beside) = plt.subplots(
+    figure, (heat, beside) = plt.subplots(
         1, 2, figsize=(AROUND + room + width, height), width_ratios=[room + 1, width], layout="constrained"
     )
+    figure.suptitle(title, fontsize="medium", parse_math=False)
     _draw(heat, heat_map)
+    _draw_bars(beside, bars, nothing)
+    return heat
+
+
+def _draw_bars(ax: "Axes", bars: pd.DataFrame, nothing: str) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     weakest_first = bars[["contribution"]].iloc[::-1]
     colours = np.where(weakest_first["contribution"] < 0, AGAINST_COLOUR, SUPPORT_COLOUR).tolist()
-    draw_words(
-        beside, weakest_first, {"contribution": colours}, {}, label="contribution", nothing=nothing, length=BAR_NAME
-    )
-    beside.xaxis.set_major_locator(MaxNLocator(3))
-    beside.set_ylim(len(bars) - max(FEWEST[1], len(bars)) - 0.5, len(bars) - 0.5)
-    return heat, beside
+    draw_words(ax, weakest_first, {"contribution": colours}, {}, label="contribution", nothing=nothing, length=BAR_NAME)
+    ax.xaxis.set_major_locator(MaxNLocator(3))
+    ax.set_ylim(len(bars) - max(FEWEST[1], len(bars)) - 0.5, len(bars) - 0.5)
 
 
 def _draw(ax: "Axes", heat_map: HeatMap) -> None:

@@ -5,9 +5,10 @@ import pandas as pd
 
 from pt_neural._arguments import checked_number
 from pt_neural.explain.likelihood_explanation import KINDS, LikelihoodExplanation
-from pt_neural.explain.words import word_occurrences
+from pt_neural.explain.words import divided, word_occurrences
 from pt_neural.models import WordTranslation
 from pt_neural.models.topic_model import TopicModel
+from pt_neural.models.topic_steps import LEAST
 from pt_neural.rankers.document_counts import DocumentCounts
 from pt_neural.rankers.language_model import LanguageModelRanker
 from pt_neural.text import Vocabulary, tokenise
@@ -23,6 +24,10 @@ def explain_likelihood(model: LanguageModelRanker, query: str, text: str, *, sou
     word in the document (in the unigram model, and where it is its own translation), the collection, and what the model
     adds: other words u of the document, t(w|u) times the share of u in it, or topics of the document, P(w|z) P(z|d).
     The factor P(w|d) / P(w|C) tells what the word speaks for this document.
+
+    Word by word, the contribution of a word of the query is the logarithm of that factor; that of a word of the
+    document is its share of P(w|d), over all words of the query. What a topic adds is divided among the words of the
+    document by how much of P(z|d) is due to each, n(d, u) P(z|d, u).
 
     Args:
         model: The model, fitted.
@@ -59,16 +64,47 @@ def explain_likelihood(model: LanguageModelRanker, query: str, text: str, *, sou
         }
     )
     return LikelihoodExplanation(
-        title=repr(model),
+        model=repr(model),
         query=query,
         text=text,
         score=float(model.log_likelihoods(words, document)[0]),
         note=_note(model, query),
-        words=pd.concat([word_occurrences(query, "query", text), word_occurrences(text, "document", query)]),
+        words=_words(model, query, text, query_words, _of_document_words(model, distinct, document)),
         query_words=query_words,
         all_sources=found,
         sources=sources,
     )
+
+
+def _words(
+    model: LanguageModelRanker, query: str, text: str, query_words: pd.DataFrame, parts: pd.DataFrame
+) -> pd.DataFrame:
+    """The words of both texts with their contributions, as :func:`explain_likelihood` tells."""
+    of_query = query_words.set_index("word")
+    factors = of_query["count"] * np.log(of_query["probability"] / of_query["collection"])
+    shares = parts.mul(of_query["count"] / of_query["probability"], axis=0).sum()
+    sides = [
+        words.assign(contribution=words["word"].map(totals).astype(float).fillna(0.0))
+        for words, totals in (
+            (word_occurrences(query, "query", text), factors),
+            (word_occurrences(text, "document", query), shares),
+        )
+    ]
+    return divided(pd.concat(sides, ignore_index=True))
+
+
+def _of_document_words(model: LanguageModelRanker, words: np.ndarray, document: DocumentCounts) -> pd.DataFrame:
+    """What each known word of the document, a column, adds to P(w|d) of each word of the query, a row."""
+    there, counts = document.counts.indices, document.counts.data
+    added = _of_model(model, words, document)[2]
+    if isinstance(model, TopicModel):
+        due = model.word_topics[there] * document.own[0]  # P(z, u|d)
+        due *= (counts / np.maximum(due.sum(axis=1), LEAST))[:, None]
+        added = added @ (due / np.maximum(due.sum(axis=0), LEAST)).T
+    same = (words[:, None] == there) * counts / (document.lengths[0] + model.mu)
+    parts = model.unigram_weight * same + (1 - model.unigram_weight) * added
+    of_query, of_document = ([model.vocabulary.terms[word] for word in ids] for ids in (words, there))
+    return pd.DataFrame(parts, index=of_query, columns=of_document)
 
 
 def _read(model: LanguageModelRanker, query: str) -> np.ndarray:
@@ -123,8 +159,9 @@ def _note(model: LanguageModelRanker, query: str) -> str:
     distinct = np.array(list(dict.fromkeys(tokenise(query))), dtype=object)
     unknown = ", ".join(distinct[model.vocabulary.ids(distinct) < 0])
     note = (
-        "Bold: words that query and document share. Blue: words of the document that add to the probability of words "
-        f"of the query{', by translation too' if translates else ''}; the stronger the colour, the more. A word's "
+        "Bold: words that query and document share. Blue: words of the query that the document makes more probable "
+        "than the collection (purple and underlined: less probable), and words of the document that add to their "
+        f"probability, by {'translation' if translates else 'topics'} too; the stronger the colour, the more. A word's "
         f"probability is that of the unigram model, weighted by {model.unigram_weight:g}, and that of the document's "
         f"{'words that it may translate' if translates else 'topics'}; the factor tells how much more probable the "
         "document makes it than the collection."

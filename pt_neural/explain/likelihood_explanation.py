@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from pt_neural.explain.dropping import shades
 from pt_neural.explain.explanation import Side, TextExplanation, shortened
-from pt_neural.explain.marking import MATCH_COLOUR, SUPPORT_COLOUR, Mark, word_style
+from pt_neural.explain.marking import MATCH_COLOUR, SUPPORT_COLOUR, Mark, word_marks
 from pt_neural.explain.word_figure import WORD_LENGTH
+from pt_neural.explain.words import WORD_COLUMNS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,8 +26,7 @@ class LikelihoodExplanation(TextExplanation):
     """How probable a document makes each word of a query, and why.
 
     Attributes:
-        words: One row an occurrence of a word, of the query and then of the document: ``word``, ``start``, ``end``,
-            ``side`` and ``match`` (whether the other text has the word).
+        words: One row an occurrence of a word; see :meth:`by_word`.
         query_words: One row a distinct known word of the query: ``word``, ``count`` (in the query), ``probability``,
             P(w|d), and ``collection``, P(w|C).
         all_sources: One row for each source of a word's probability: ``word``, ``kind``, ``source``, ``probability``.
@@ -115,24 +114,15 @@ class LikelihoodExplanation(TextExplanation):
         if there:
             ax.legend(handles, there, **above, frameon=False, fontsize="small", columnspacing=1, handlelength=1)
 
-    def _shades(self) -> pd.Series:
-        """How strongly each word of the document is shaded: by what it adds to the likelihood as a translation."""
-        added = self.all_sources[self.all_sources["kind"].isin(("same word", "translation"))]
-        probability = self.query_words.set_index("word")["probability"]
-        shares = added["probability"] / added["word"].map(probability)
-        totals = shares.groupby(added["source"]).sum()
-        return pd.Series(shades(totals.to_numpy()), index=totals.index)
+    def by_word(self) -> pd.DataFrame:
+        """What each word adds to the likelihood.
+
+        Of the query the logarithm of P(w|d) / P(w|C), of the document its share of P(w|d), over all w.
+        """
+        return self.words[list(WORD_COLUMNS)]
 
     def _marks(self, side: Side) -> list[Mark]:
-        text = self.query if side == "query" else self.text
-        shade_of = self._shades() if side == "document" else {}
-        marks = []
-        for word in self.words[self.words["side"] == side].itertuples(index=False):
-            shade = shade_of.get(word.word, np.nan)
-            if word.match or not np.isnan(shade):
-                style = word_style(word.match, shade)
-                marks.append(Mark(word.start, word.end, text[word.start : word.end], style, word.word))
-        return marks
+        return word_marks(self._text_of(side), self.words[self.words["side"] == side])
 
     def _body_html(self) -> str:
         """The document's text, and for each word of the query where its probability comes from."""

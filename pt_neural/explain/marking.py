@@ -5,6 +5,7 @@ from html import escape
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from pt_neural.text import token_spans
 
@@ -12,7 +13,9 @@ from pt_neural.text import token_spans
 MATCH_COLOUR = "#E69F00"
 SUPPORT_COLOUR = "#0072B2"
 AGAINST_COLOUR = "#CC79A7"
+MODEL_COLOURS = (SUPPORT_COLOUR, "#D55E00", "#009E73", "#56B4E9", "#000000", "#999999")  # where models are compared
 WORDS_SHOWN = 2000
+LEAST_SHADE = 0.1
 
 
 class Mark(NamedTuple):
@@ -65,6 +68,40 @@ def marked(text: str, marks: Iterable[Mark]) -> str:
 def background(colour: str, strength: int) -> str:
     """CSS for a colour behind a word, mixed with what is there: 0 shows nothing of it, 100 only it."""
     return f"background: color-mix(in srgb, {colour} {strength}%, transparent)"
+
+
+def shades(contributions: np.ndarray) -> np.ndarray:
+    """From -1 to 1, relative to the strongest contribution; NaN for weak ones, which would colour the whole text."""
+    shares = contributions / max(np.nan_to_num(np.abs(contributions)).max(initial=0), 1e-9)
+    return np.where(np.abs(shares) >= LEAST_SHADE, shares, np.nan)
+
+
+def side_shades(words: pd.DataFrame, column: str) -> np.ndarray:
+    """Shades of a column of contributions, each text relative to its own strongest one."""
+    result = np.full(len(words), np.nan)
+    for rows in words.groupby("side", sort=False).indices.values():
+        result[rows] = shades(words[column].to_numpy()[rows])
+    return result
+
+
+def word_marks(
+    text: str, words: pd.DataFrame, column: str = "contribution", *, hint: str = "contribution"
+) -> list[Mark]:
+    """Marks of the words of one text: bold if both texts have them, the stronger the colour, the more they add.
+
+    Args:
+        text: The text.
+        words: Its words in order: ``start``, ``end``, ``match`` and the column; those without colour are left out.
+        column: What they add.
+        hint: What the pointer over a word says before the number.
+    """
+    values = words[column].to_numpy()
+    rows = zip(words["start"], words["end"], words["match"], values, shades(values), strict=True)
+    return [
+        Mark(start, end, text[start:end], word_style(match, shade), f"{hint} {value:.4f}")
+        for start, end, match, value, shade in rows
+        if match or not np.isnan(shade)
+    ]
 
 
 def word_style(match: bool, shade: float, *, of_match: str = "font-weight: bold") -> str:

@@ -55,7 +55,7 @@ def explain_match_tensor(model: MatchTensorRanker, query: str, text: str) -> Mat
     exact = words["query"]["word"].to_numpy()[:, None] == words["document"]["word"].to_numpy()
     shown = text.replace(FIELD_END, "\n")
     return MatchTensorExplanation(
-        title=repr(model),
+        model=repr(model),
         query=query,
         text=shown,
         score=found.cells.sum() + found.wholes + found.biases,
@@ -66,7 +66,7 @@ def explain_match_tensor(model: MatchTensorRanker, query: str, text: str) -> Mat
         query_words=words["query"].assign(match=exact.any(axis=1)),
         document_words=words["document"].assign(match=exact.any(axis=0)),
         contributions=found.cells,
-        exact=exact,
+        match=exact,
         wholes=found.wholes if model.compares_wholes else None,
         biases=found.biases,
     )

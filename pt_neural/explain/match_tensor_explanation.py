@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 
 from pt_neural._arguments import checked_number
-from pt_neural.explain.dropping import shades
 from pt_neural.explain.explanation import Side, TextExplanation, shortened
-from pt_neural.explain.marking import MATCH_COLOUR, Mark, word_style
+from pt_neural.explain.marking import MATCH_COLOUR, Mark, shades, word_style
 from pt_neural.explain.match_tensor_figure import draw_cells
+from pt_neural.explain.words import WORD_COLUMNS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,7 +32,7 @@ class MatchTensorExplanation(TextExplanation):
             characters are those in ``text``, where fields stand on lines of their own.
         contributions: Of each channel in each cell, float64 of shape (query words, document words, channels), the
             channel of exact matches last.
-        exact: Whether a cell is an exact match, bool of shape (query words, document words).
+        match: Whether a cell is an exact match, bool of shape (query words, document words).
         wholes: What the comparison of query and document as wholes adds; None if the model has none.
         biases: What biases add.
     """
@@ -40,7 +40,7 @@ class MatchTensorExplanation(TextExplanation):
     query_words: pd.DataFrame
     document_words: pd.DataFrame
     contributions: np.ndarray
-    exact: np.ndarray
+    match: np.ndarray
     wholes: float | None
     biases: float
 
@@ -53,24 +53,24 @@ class MatchTensorExplanation(TextExplanation):
         """One row a cell that adds to the score or is an exact match, by query word and position.
 
         Returns:
-            Frame with ``query_term``, ``query_position``, ``document_term``, ``position`` (in words and boundaries,
-            from 0), ``start`` and ``end`` (of the document's word, in characters), ``contribution`` and ``exact``
-            (whether both words are the same). Boundaries are named in brackets, ``[title]`` where that field begins,
-            and ``[end]``.
+            Frame with ``query_word``, ``document_word``, ``match`` (whether both are the same word), ``contribution``,
+            ``query_position`` and ``position`` (in words and boundaries, from 0), ``start`` and ``end`` (of the
+            document's word, in characters). Boundaries are named in brackets, ``[title]`` where that field begins, and
+            ``[end]``.
         """
         cells = self.cells
-        rows, columns = np.nonzero((cells != 0) | self.exact)
+        rows, columns = np.nonzero((cells != 0) | self.match)
         document = self.document_words.iloc[columns]
         return pd.DataFrame(
             {
-                "query_term": self.query_words["word"].to_numpy()[rows],
+                "query_word": self.query_words["word"].to_numpy()[rows],
+                "document_word": document["word"].to_numpy(),
+                "match": self.match[rows, columns],
+                "contribution": cells[rows, columns],
                 "query_position": rows,
-                "document_term": document["word"].to_numpy(),
                 "position": columns,
                 "start": document["start"].to_numpy(),
                 "end": document["end"].to_numpy(),
-                "contribution": cells[rows, columns],
-                "exact": self.exact[rows, columns],
             }
         )
 
@@ -86,34 +86,43 @@ class MatchTensorExplanation(TextExplanation):
         frame = pd.DataFrame({"channel": names, "contribution": totals})
         return frame.sort_values("contribution", key=np.abs, ascending=False, kind="stable", ignore_index=True)
 
-    def plot(self, *, words: int = 25, channels: int = 8) -> "list[Axes]":
+    def by_word(self) -> pd.DataFrame:
+        """What all cells of each word add to the score, without those of boundaries."""
+        sides = [
+            words.assign(side=side, contribution=self.cells.sum(axis=axis))
+            for side, words, axis in (("query", self.query_words, 1), ("document", self.document_words, 0))
+        ]
+        both = pd.concat(sides, ignore_index=True)
+        return both.loc[~both["boundary"], list(WORD_COLUMNS)].reset_index(drop=True)
+
+    def plot(self, ax: "Axes | None" = None, *, words: int = 25, channels: int = 8) -> "Axes":
         """Draw a heat map of query words by document words, and the strongest channels.
 
         Exact matches are outlined. Of a long document there are the words of the strongest cells with those around
         them, and gaps where others are left out.
 
         Args:
+            ax: Axes to draw the heat map on, without the channels; a new figure with both by default.
             words: How many words of the document to show, beside boundaries of fields.
             channels: How many channels to show.
 
         Returns:
-            The axes of the heat map and of the channels.
+            The axes of the heat map; those of the channels are the next ones of its figure.
 
         Raises:
             ValueError: If ``words`` or ``channels`` is below 1.
         """
         strongest = self.channels().query("contribution != 0").head(checked_number("channels", channels, int, least=1))
-        heat, bars = draw_cells(
+        return draw_cells(
+            ax,
             self.query_words,
             self.document_words,
             self.cells,
-            self.exact,
+            self.match,
             strongest.set_index(strongest["channel"].map(_channel_name)),
-            checked_number("words", words, int, least=1),
+            most=checked_number("words", words, int, least=1),
+            title=f'"{shortened(self.query)}"\n{self.model}\n{self._sum()}',
         )
-        title = f'"{shortened(self.query)}"\n{self.title}\n{self._sum()}'
-        heat.figure.suptitle(title, fontsize="medium", parse_math=False)
-        return [heat, bars]
 
     def _sum(self) -> str:
         """The score as a sum."""
@@ -122,7 +131,7 @@ class MatchTensorExplanation(TextExplanation):
         return f"score {self.score:.3f} = {' + '.join(parts)}".replace("+ -", "− ").replace("-", "−")
 
     def _marks(self, side: Side) -> list[Mark]:
-        text, words = (self.query, self.query_words) if side == "query" else (self.text, self.document_words)
+        text, words = self._text_of(side), self.query_words if side == "query" else self.document_words
         totals = self.cells.sum(axis=1 if side == "query" else 0)
         rows = zip(words.itertuples(index=False), totals, shades(totals), strict=True)
         return [

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from pt_neural.explain.heat_map import LEFT_OUT, HeatMap, draw_with_bars
+from pt_neural.explain.heat_map import LEFT_OUT, HeatMap, draw_heat_map
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -15,20 +15,30 @@ CONTEXT = 2  # words shown on either side of a strong one
 
 
 def draw_cells(
-    query: pd.DataFrame, document: pd.DataFrame, cells: np.ndarray, exact: np.ndarray, channels: pd.DataFrame, most: int
-) -> "tuple[Axes, Axes]":
-    """Draw cells as squares, and channels as bars beside them.
+    ax: "Axes | None",
+    query: pd.DataFrame,
+    document: pd.DataFrame,
+    cells: np.ndarray,
+    exact: np.ndarray,
+    channels: pd.DataFrame,
+    *,
+    most: int,
+    title: str,
+) -> "Axes":
+    """Draw cells as squares, and in a new figure channels as bars beside them.
 
     Args:
+        ax: Axes to draw the cells on, without the channels; a new figure by default.
         query: The query, from top to bottom: ``word``.
         document: The document, from left to right: ``word`` and ``boundary``.
         cells: What each adds to the score, of shape (query words, document words).
         exact: Whether it is an exact match.
         channels: ``contribution`` of the strongest channels, the strongest first, indexed by their names.
         most: How many words of the document to show, beside boundaries.
+        title: Of the picture.
 
     Returns:
-        The axes of both.
+        The axes of the cells.
     """
     boundary = document["boundary"].to_numpy(bool)
     columns = shown_columns(np.abs(cells).sum(axis=0), boundary, most)
@@ -43,7 +53,7 @@ def draw_cells(
         legend="exact match",
         boundaries=boundary[columns] & ~gaps,
     )
-    return draw_with_bars(heat_map, channels, width=BARS, nothing="no channel to show")
+    return draw_heat_map(ax, heat_map, channels, title=title, width=BARS, nothing="no channel to show")
 
 
 def shown_columns(strengths: np.ndarray, boundary: np.ndarray, most: int) -> np.ndarray:

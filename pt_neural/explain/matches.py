@@ -48,7 +48,7 @@ def explain_matches(
     terms = tokenise(query)[: getattr(model, "query_terms", None)]
     spans = [token_spans(text)[: getattr(model, "document_terms", None)] for text in texts]
     return MatchesExplanation(
-        title=repr(model),
+        model=repr(model),
         query=query,
         note="Orange: words of the query, as far as the model reads query and document.",
         texts=texts,
@@ -137,7 +137,7 @@ class MatchesExplanation(Explanation):
 
     def __repr__(self) -> str:
         counts = f"{len(self.texts)} documents, {len(self.matches)} matches"
-        return f"{type(self).__name__}({self.title}, {shortened(self.query)!r}, {counts})"
+        return f"{type(self).__name__}({self.model}, {shortened(self.query)!r}, {counts})"
 
 
 def _mark(text: str, match: tuple) -> Mark:

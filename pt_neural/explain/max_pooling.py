@@ -8,6 +8,7 @@ import pandas as pd
 from pt_neural.explain.explanation import Side, TextExplanation, checked_side
 from pt_neural.explain.marking import Mark, background
 from pt_neural.explain.pooling_figure import COLOURS, draw_winners
+from pt_neural.explain.words import WORD_COLUMNS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,10 +21,12 @@ class MaxPoolingExplanation(TextExplanation):
     """Which words win at the most active neurons of the max-pooling layer.
 
     Attributes:
+        words: One row an occurrence; see :meth:`by_word`.
         shared: The neurons that are most active in query and document together; see :meth:`to_frame`.
         winners: Those that are most active in the query, and those in the document, by side.
     """
 
+    words: pd.DataFrame
     shared: pd.DataFrame
     winners: dict[Side, pd.DataFrame]
 
@@ -45,6 +48,10 @@ class MaxPoolingExplanation(TextExplanation):
         if side is None:
             return self.shared.copy()
         return self.winners[checked_side(side)].copy()
+
+    def by_word(self) -> pd.DataFrame:
+        """The products of activations at all neurons above zero in both texts that each word wins."""
+        return self.words[list(WORD_COLUMNS)]
 
     def _body_html(self) -> str:
         return super()._body_html() + self._table_html()

@@ -4,13 +4,12 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
 
-from pt_neural.explain.dropping import side_shades
 from pt_neural.explain.explanation import Side, TextExplanation, checked_side, paragraph
-from pt_neural.explain.marking import MATCH_COLOUR, SUPPORT_COLOUR, Mark, marked, word_style
-from pt_neural.explain.word_figure import draw_words, strongest
+from pt_neural.explain.marking import MATCH_COLOUR, SUPPORT_COLOUR, Mark, marked, word_marks
+from pt_neural.explain.word_figure import draw_words, embolden, strongest
+from pt_neural.explain.words import WORD_COLUMNS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,15 +40,12 @@ class PartsExplanation(TextExplanation):
         """
         return self.words.copy()
 
+    def by_word(self) -> pd.DataFrame:
+        """What the score loses without each occurrence."""
+        return self.words[list(WORD_COLUMNS)]
+
     def _marks(self, side: Side, column: str = "contribution") -> list[Mark]:
-        text = self.query if side == "query" else self.text
-        rows = (self.words["side"] == side).to_numpy()
-        occurrences = self.words.loc[rows, ["start", "end", "match", column]].itertuples(index=False, name=None)
-        return [
-            Mark(start, end, text[start:end], word_style(match, shade), f"loses {loss:.4f}")
-            for (start, end, match, loss), shade in zip(occurrences, side_shades(self.words, column)[rows], strict=True)
-            if match or not np.isnan(shade)
-        ]
+        return word_marks(self._text_of(side), self.words[self.words["side"] == side], column, hint="loses")
 
     def _body_html(self) -> str:
         """One panel for each part, as in Figure 1 of the Duet paper."""
@@ -84,7 +80,6 @@ class PartsExplanation(TextExplanation):
             label="lost without an occurrence, summed over the word's occurrences\n(bold: in query and document)",
             nothing=f"no word of the {side} to show",
         )
-        for word, match in zip(ax.get_yticklabels(), totals["match"], strict=True):
-            word.set_fontweight("bold" if match else "normal")
+        embolden(ax, totals["match"])
         self._set_title(ax, pad=26 if self.parts else 6, loc="left")
         return ax

@@ -53,9 +53,15 @@ def draw_words(
     ax.set_xlabel(label)
     if legend:
         handles = [plt.Rectangle((0, 0), 1, 1, color=colour) for colour in legend]
-        above = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": len(legend), "borderaxespad": 0.2}
+        above = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": min(3, len(legend)), "borderaxespad": 0.2}
         ax.legend(handles, legend.values(), **above, frameon=False, fontsize="small", columnspacing=1, handlelength=1)
     return ax
+
+
+def embolden(ax: "Axes", matches: pd.Series) -> None:
+    """Tell the words that both texts have: one boolean for each label, from the lowest."""
+    for word, match in zip(ax.get_yticklabels(), matches, strict=True):
+        word.set_fontweight("bold" if match else "normal")
 
 
 def strongest(words: pd.DataFrame, columns: list[str], together: str, count: int) -> pd.DataFrame:

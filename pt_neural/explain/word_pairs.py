@@ -73,7 +73,7 @@ def explain_word_pairs(model: SSI | TFIDF, query: str, text: str, *, pairs: int 
     same = np.array(queries.names, dtype=object)[:, None] == np.array(documents.names, dtype=object)
     occurrences = pd.concat(words, ignore_index=True)
     return WordPairsExplanation(
-        title=repr(model),
+        model=repr(model),
         query=query,
         text=text,
         score=float(score),
@@ -82,7 +82,7 @@ def explain_word_pairs(model: SSI | TFIDF, query: str, text: str, *, pairs: int 
         query_words=pd.DataFrame({"word": queries.names, "weight": queries.weights}),
         document_words=pd.DataFrame({"word": documents.names, "weight": documents.weights}),
         contributions=contributions,
-        same=same & features.shared,
+        match=same & features.shared,
         pairs=pairs,
     )
 

@@ -14,6 +14,7 @@ from pt_neural.text import token_spans, tokenise
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+WORD_COLUMNS = ("word", "start", "end", "side", "match", "contribution")  # first, wherever words are explained
 LEGEND = {
     MATCH_COLOUR: "in query and document",
     SUPPORT_COLOUR: "other word, raises the score",
@@ -26,6 +27,12 @@ def word_occurrences(text: str, side: Side, other: str) -> pd.DataFrame:
     words = pd.DataFrame(token_spans(text), columns=["word", "start", "end"])
     words = words.astype({"word": object, "start": "int64", "end": "int64"})
     return words.assign(side=side, match=words["word"].isin(set(tokenise(other))))
+
+
+def divided(words: pd.DataFrame) -> pd.DataFrame:
+    """Contributions that all occurrences of a word add together, divided among them: see ``by_word``."""
+    counts = words.groupby(["side", "word"], sort=False)["word"].transform("size")
+    return words[list(WORD_COLUMNS)].assign(contribution=words["contribution"] / counts.astype(float))
 
 
 @dataclass(frozen=True, repr=False)
@@ -52,9 +59,12 @@ class WordExplanation(TextExplanation):
         """
         return self.words.copy()
 
+    def by_word(self) -> pd.DataFrame:
+        """What each word adds to the score, or what the score loses without it."""
+        return divided(self.words) if self.per == "term" else self.words[list(WORD_COLUMNS)]
+
     def _marks(self, side: Side) -> list[Mark]:
-        text = self.query if side == "query" else self.text
-        rows = (self.words["side"] == side).to_numpy()
+        text, rows = self._text_of(side), (self.words["side"] == side).to_numpy()
         value = "similarity" if "similarity" in self.words else "contribution"
         occurrences = self.words.loc[rows, ["start", "end", "match", value]].itertuples(index=False, name=None)
         return [

@@ -145,14 +145,14 @@ def test_contributions_by_hand():
     explanation = pn.explain(exact_only(), "river city", "old city grass")
     assert explanation.to_frame().to_dict("records") == [
         {
-            "query_term": "city",
+            "query_word": "city",
+            "document_word": "city",
+            "match": True,
+            "contribution": 6.0,
             "query_position": 1,
-            "document_term": "city",
             "position": 1,
             "start": 4,
             "end": 8,
-            "contribution": 6.0,
-            "exact": True,
         }
     ]
     assert (explanation.score, explanation.biases) == (7.0, 1.0)
@@ -171,17 +171,17 @@ def test_exact_matches_without_a_contribution_are_listed():
     with torch.no_grad():
         model.network.filters.alpha.zero_()
     frame = pn.explain(model, "city", "old city").to_frame()
-    assert frame[["position", "contribution", "exact"]].to_numpy().tolist() == [[1, 0.0, True]]
+    assert frame[["position", "contribution", "match"]].to_numpy().tolist() == [[1, 0.0, True]]
 
 
 def test_words_stand_where_the_frame_says():
     explanation = pn.explain(with_weights(), QUERY, DOCUMENT)
     frame = explanation.to_frame()
     assert explanation.text == f"{DOCUMENT['title']}\n{DOCUMENT['text']}"
-    words = frame[~frame["document_term"].str.startswith("[")]
-    assert [explanation.text[row.start : row.end].lower() for row in words.itertuples()] == list(words["document_term"])
-    assert (frame["exact"] == (frame["query_term"] == frame["document_term"])).all()
-    assert frame["exact"].sum() == 2 * 2 + 3 + 2 + 1  # okapi twice in both; the, old and city
+    words = frame[~frame["document_word"].str.startswith("[")]
+    assert [explanation.text[row.start : row.end].lower() for row in words.itertuples()] == list(words["document_word"])
+    assert (frame["match"] == (frame["query_word"] == frame["document_word"])).all()
+    assert frame["match"].sum() == 2 * 2 + 3 + 2 + 1  # okapi twice in both; the, old and city
     assert sorted(frame["query_position"].unique()) == list(range(6))
     assert frame.sort_values(["query_position", "position"]).index.is_monotonic_increasing
 
@@ -209,7 +209,7 @@ def test_channels_are_sums_over_cells_the_strongest_first():
     assert channels["contribution"].abs().is_monotonic_decreasing
     numbers = channels.set_index("channel")["contribution"]
     assert numbers[3] == pytest.approx(explanation.contributions[:, :, 3].sum())
-    assert numbers["exact"] == pytest.approx(explanation.contributions[:, :, -1][explanation.exact].sum())
+    assert numbers["exact"] == pytest.approx(explanation.contributions[:, :, -1][explanation.match].sum())
 
 
 @pytest.mark.parametrize(("query", "text"), [("", "old city"), ("city", ""), ("", ""), ("?", None), (None, "?!")])
@@ -221,15 +221,14 @@ def test_nothing_to_explain_is_no_crash(model, query, text):
         assert explanation.to_frame().empty
         assert explanation.contributions.sum() == 0
     assert f"{explanation.score:.4f}" in explanation._repr_html_()
-    for ax in explanation.plot():
-        ax.figure.canvas.draw()
+    explanation.plot().figure.canvas.draw()
 
 
 def test_only_what_the_model_reads_is_explained():
     explanation = pn.explain(with_weights(), "city " * 50, {"title": "old", "text": "city grass " * 5000})
     assert explanation.contributions.shape == (7, 30, 8)
     assert "more words" in explanation._repr_html_()
-    heat, _ = explanation.plot(words=5)
+    heat = explanation.plot(words=5)
     labels = [label.get_text() for label in heat.get_xticklabels()]
     assert len([label for label in labels if label != "…" and not label.startswith("[")]) == 5
     assert [label for label in labels if label.startswith("[")] == ["[title]", "[text]"]
@@ -248,11 +247,11 @@ def test_shown_columns_are_the_strongest_with_those_around_them_and_boundaries()
 
 def test_the_heat_map_shows_cells_matches_and_channels():
     explanation = pn.explain(with_weights(), QUERY, DOCUMENT)
-    heat, bars = explanation.plot(words=30, channels=3)
+    heat, bars = explanation.plot(words=30, channels=3).figure.axes[:2]
     np.testing.assert_allclose(heat.images[0].get_array(), explanation.cells)
     low, high = heat.images[0].get_clim()
     assert (low, high) == (-np.abs(explanation.cells).max(), np.abs(explanation.cells).max())
-    assert len(heat.patches) == explanation.exact.sum()
+    assert len(heat.patches) == explanation.match.sum()
     assert [label.get_text() for label in heat.get_yticklabels()] == QUERY.split()
     names = explanation.channels()["channel"].head(3).tolist()[::-1]
     expected = ["exact matches" if name == "exact" else f"channel {name}" for name in names]

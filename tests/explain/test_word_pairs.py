@@ -120,7 +120,7 @@ def test_tfidf_has_the_words_that_both_texts_have(models):
     assert frame.set_index("query_word")["contribution"].to_dict() == pytest.approx(expected, abs=1e-6)
     assert frame["query_word"].tolist() == frame["document_word"].tolist()
     assert frame["weight"].tolist() == pytest.approx([1] * len(frame))
-    assert frame["same"].all()
+    assert frame["match"].all()
 
 
 @pytest.mark.parametrize("side", ["query", "document"])
@@ -182,7 +182,7 @@ def test_2_grams_stand_beside_words_and_are_shared_by_theirs(models):
     frame = explanation.to_frame()
     grams = frame["query_word"].str.contains(" ")
     assert (grams == frame["document_word"].str.contains(" ")).all()
-    both = frame[(frame["query_word"] == "pearl harbor") & frame["same"]]
+    both = frame[(frame["query_word"] == "pearl harbor") & frame["match"]]
     assert both["document_word"].tolist() == ["pearl harbor"]
     totals = frame.groupby("query_word")["contribution"].sum()
     words = explanation.words.query("side == 'query'").set_index("word")["contribution"]
@@ -191,7 +191,7 @@ def test_2_grams_stand_beside_words_and_are_shared_by_theirs(models):
 
 def test_the_same_word_of_two_vocabularies_is_none(models):
     explanation = pn.explain(models["two vocabularies"], QUERY, TEXT)
-    assert not explanation.to_frame()["same"].any()
+    assert not explanation.to_frame()["match"].any()
     assert not explanation.words["match"].any()
     assert "bold" not in explanation._repr_html_().lower()
 
@@ -201,7 +201,7 @@ def test_so_many_pairs_are_told(models):
     few = pn.explain(models["low-rank"], QUERY, TEXT, pairs=3)
     pd.testing.assert_frame_equal(few.to_frame(), full.to_frame().head(3))
     assert few.score == full.score
-    assert len(few.plot()[1].get_yticklabels()) == 3
+    assert len(few.plot().figure.axes[1].get_yticklabels()) == 3
     with pytest.raises(ValueError, match="pairs"):
         pn.explain(models["low-rank"], QUERY, TEXT, pairs=0)
 
@@ -214,13 +214,12 @@ def test_nothing_to_explain_is_no_crash(models, name, query, text):
     assert explanation.score == (0.0 if text == TEXT else -100.0)
     assert f"{explanation.score:.4f}" in explanation._repr_html_()
     assert "Strongest pairs" not in explanation._repr_html_()
-    for ax in explanation.plot():
-        ax.figure.canvas.draw()
+    explanation.plot().figure.canvas.draw()
 
 
 def test_the_heat_map_shows_the_strongest_words_first(models):
     explanation = pn.explain(models["low-rank"], QUERY, TEXT)
-    heat, bars = explanation.plot(words=4, pairs=5)
+    heat, bars = explanation.plot(words=4, pairs=5).figure.axes[:2]
     frame = explanation.to_frame()
     texts = [[label.get_text() for label in labels] for labels in (heat.get_yticklabels(), heat.get_xticklabels())]
     for labels, column in zip(texts, ("query_word", "document_word"), strict=True):
