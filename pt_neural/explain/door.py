@@ -10,6 +10,8 @@ import pyterrier as pt
 from pt_neural.explain.comparison import compare
 from pt_neural.explain.explanation import Explanation
 from pt_neural.explain.methods import OF_SEVERAL_TEXTS, Document, document_text, methods_of, query_text
+from pt_neural.explain.mixture import explain_mixture
+from pt_neural.rankers import Mixture
 
 
 def explain(
@@ -45,6 +47,9 @@ def explain(
     - ``"matches"``, interaction rankers such as the Duet: where the terms of the query stand in one or several
       documents; see :func:`~pt_neural.explain.matches.explain_matches` (option ``labels``).
 
+    A mixture is explained by what each side gives to the score and loses without a word, which is ``"drop"`` for it;
+    see :func:`~pt_neural.explain.mixture.explain_mixture` (options ``incoming`` and ``terms``).
+
     Several models are compared on one document, each by its usual explanation or all by the ``method`` that is given;
     ``method="drop"`` asks all of them the same. What they give to each word is scaled to shares.
 
@@ -75,10 +80,13 @@ def explain(
         pn.explain(clsm, "pairwise distance", text, method="drop").to_frame().head()
         pn.explain([dssm, clsm], "pairwise distance", text, method="drop").plot()
         pn.explain({"one word": narrow, "three words": wide}, "pairwise distance", text).to_frame()
+        pn.explain(pn.Mixture(desm, alpha=0.4), "pairwise distance", text, incoming=row["score"]).sides
         pn.explain(match_tensor, "pairwise distance", {"title": title, "text": text}).plot()
         pn.explain(ssi, "pairwise distance", text).to_frame().head()
         pn.explain(duet, "pairwise distance", [text, other], method="matches", labels=[1, 0]).plot()
     """
+    if isinstance(model, Mixture):
+        return explain_mixture(model, query, text, method=method, **options)
     if isinstance(model, Mapping | list | tuple):
         return compare(model, partial(explain, query=query, text=text, method=method, **options))
     methods = methods_of(model)

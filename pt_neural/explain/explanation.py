@@ -99,10 +99,13 @@ class TextExplanation(Explanation):
         return marked(self.query, self._marks("query"))
 
     def _repr_html_(self) -> str:
-        return self._page(self._query_html(), f": {self.score:.4f}", self._body_html())
+        return self._page(self._query_html(), f": {escape(self._total())}", self._body_html())
+
+    def _total(self) -> str:
+        return f"{self.score:.4f}"
 
     def _set_title(self, ax: "Axes", **options: object) -> None:
-        title = f'{self.model}: {self.score:.4f}\n"{shortened(self.query)}"'
+        title = f'{self.model}: {self._total()}\n"{shortened(self.query)}"'
         ax.set_title(title, fontsize="medium", parse_math=False, **options)  # a query may hold dollar signs
 
     def __repr__(self) -> str:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import pandas as pd
 
@@ -29,6 +29,8 @@ class PartsExplanation(TextExplanation):
     words: pd.DataFrame
     parts: dict[str, float]
 
+    lost: ClassVar[str] = "lost without an occurrence, summed over the word's occurrences"
+
     def to_frame(self) -> pd.DataFrame:
         """One row a word occurrence, in the order of the text.
 
@@ -52,10 +54,13 @@ class PartsExplanation(TextExplanation):
         if not self.parts:
             return super()._body_html()
         return "".join(
-            f"<p><b>{escape(name.capitalize())} model</b>: {output:.4f}</p>"
+            f"<p><b>{escape(_sentence_case(self._part_name(name)))}</b>: {output:.4f}</p>"
             + paragraph(marked(self.text, self._marks("document", name)))
             for name, output in self.parts.items()
         )
+
+    def _part_name(self, name: str) -> str:
+        return f"{name} model"
 
     def plot(self, ax: "Axes | None" = None, *, words: int = 15, side: Side = "document") -> "Axes":
         """Draw the words whose loss changes the score, or that of a part, most.
@@ -69,7 +74,7 @@ class PartsExplanation(TextExplanation):
             ValueError: If the side is neither ``"query"`` nor ``"document"``.
         """
         of_side = self.words[self.words["side"] == checked_side(side)]
-        columns = {"contribution": "score", **{name: f"{name} model" for name in self.parts}}
+        columns = {"contribution": "score", **{name: self._part_name(name) for name in self.parts}}
         totals = strongest(of_side, list(columns), "sum", words)
         colours = dict(zip(columns, BARS if self.parts else [SUPPORT_COLOUR], strict=True))
         ax = draw_words(
@@ -77,9 +82,13 @@ class PartsExplanation(TextExplanation):
             totals,
             colours,
             {colours[column]: name for column, name in columns.items()} if self.parts else {},
-            label="lost without an occurrence, summed over the word's occurrences\n(bold: in query and document)",
+            label=f"{self.lost}\n(bold: in query and document)",
             nothing=f"no word of the {side} to show",
         )
         embolden(ax, totals["match"])
         self._set_title(ax, pad=26 if self.parts else 6, loc="left")
         return ax
+
+
+def _sentence_case(name: str) -> str:
+    return name[:1].upper() + name[1:]
