@@ -1,11 +1,21 @@
-"""What pt.Experiment lacks: alpha of mixtures, ensembles, spread over seeds, intervals, significance, breakdowns.
+"""What pt.Experiment lacks: seeds, intervals, tests against several baselines, breakdowns, mixtures, ensembles.
 
-Frames go in and come out; what can be drawn has ``plot``::
+Frames go in and come out; what can be drawn has ``plot``. Most functions start from the value of each system for each
+query, which :func:`per_query` takes out of an experiment::
 
-    from pt_neural.experiment import by_length, per_query
+    from pt_neural.experiment import by_length, per_query, significance
 
     result = pt.Experiment([bm25, ql], topics, qrels, [nDCG @ 10], names=["BM25", "QL"], perquery=True)
-    by_length(per_query(result), topics).plot()
+    values = per_query(result)
+    significance(values, baseline="BM25")
+    by_length(values, topics).plot()
+
+- Systems of several seeds: :func:`over_seeds`, :func:`mean_over_seeds`.
+- How sure a mean is, and a difference: :func:`bootstrap`, :func:`standard_errors`, :func:`significance`.
+- Where systems differ: :func:`by_length`, :func:`by_rarity`, :func:`scatter`, :func:`pca`.
+- What a first stage leaves to a re-ranker: :func:`candidate_recall`, :func:`telescoped_against_full`.
+- Mixtures and ensembles, by folds or on dev queries: :func:`tune_alpha`, :func:`cross_validate`.
+- Measures: :data:`RankLoss`, :func:`auc`, :func:`expected_reciprocal_rank`.
 """
 
 from pt_neural._measures import RankLoss

@@ -11,6 +11,8 @@ from ir_measures import nDCG
 from pt_neural._evaluation import RunEvaluator, parse_measure
 from pt_neural._frames import with_scores
 from pt_neural._measures import direction
+from pt_neural.experiment.labels import legend_above
+from pt_neural.experiment.palette import COLOURS
 from pt_neural.rankers import Mixture
 from pt_neural.rankers.mixture import Sides
 
@@ -59,7 +61,7 @@ class AlphaCurve:
 
         Args:
             ax: Axes to draw on; a new figure by default.
-            label: Name of the curve in the legend, where the best alpha then stands too.
+            label: Name of the curve in the legend above the axes, where the best alpha then stands too.
             interval: Whether to shade the 95% interval of the mean; leave it out where curves share axes.
         """
         import matplotlib.pyplot as plt
@@ -68,15 +70,17 @@ class AlphaCurve:
             _, ax = plt.subplots(figsize=(6, 3.6), layout="constrained")
         frame = self.to_frame()
         mean, best = frame[self.measure], self.per_query.loc[self.alpha].mean()
-        (line,) = ax.plot(frame["alpha"], mean, label=label and f"{label} (best alpha {self.alpha:.2f})")
-        ax.plot(self.alpha, best, "o", color=line.get_color())
+        colour = COLOURS[len(ax.lines) // 2 % len(COLOURS)]  # each curve is a line and its mark
+        ax.plot(frame["alpha"], mean, color=colour, label=label and f"{label} (best alpha {self.alpha:.2f})")
+        ax.plot(self.alpha, best, "o", color=colour)
         if interval:
             low, high = mean - frame["ci"], mean + frame["ci"]
-            ax.fill_between(frame["alpha"], low, high, color=line.get_color(), alpha=0.15, linewidth=0)
+            ax.fill_between(frame["alpha"], low, high, color=colour, alpha=0.15, linewidth=0)
         if label is None:
             ax.annotate(f"{self.alpha:.2f}", (self.alpha, best), xytext=(0, 7), textcoords="offset points", ha="center")
         else:
-            ax.legend()
+            legend_above(ax, columns=2)
+        ax.margins(y=0.12)
         ax.set(xlabel="alpha (weight of the first ranker)", ylabel=f"{self.measure}, {self.per_query.shape[1]} queries")
         ax.set_xlim(-0.02, 1.02)
         return ax

@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from pt_neural.experiment.labels import legend_above
 from pt_neural.experiment.palette import COLOURS
-from pt_neural.experiment.values import measure_name
+from pt_neural.experiment.values import checked_values, measure_name
 from pt_neural.text import tokenise
+from pt_neural.training.examples import require_columns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 STEP, SPREAD = 0.14, 0.7  # between the marks of two systems, and of all at most, in widths of a class
+FOUR = 4  # systems
 FEW = 10  # queries; the normal distribution says little about the mean of fewer
 
 
@@ -38,17 +41,21 @@ class Breakdown:
         frame.insert(0, "queries", groups.size())
         return frame.rename_axis(self.classes.name).reset_index()
 
-    def plot(self, ax: "Axes | None" = None, *, interval: bool = True) -> "Axes":
+    def plot(self, ax: "Axes | None" = None, *, interval: bool | None = None) -> "Axes":
         """Draw one line a system over the classes, with the number of queries under each class.
 
         Args:
             ax: Axes to draw on; a new figure by default.
-            interval: Whether to draw the 95% interval of each mean, where a class has at least ten queries.
+            interval: Whether to draw the 95% interval of each mean, where a class has at least ten queries; by default
+                up to four systems, whose intervals can be told apart.
         """
         import matplotlib.pyplot as plt
 
+        figure = None
         if ax is None:
-            _, ax = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
+            figure, ax = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
+        if interval is None:
+            interval = self.values.shape[1] <= FOUR
         frame, groups = self.to_frame(), self.values.groupby(self.classes, observed=True)
         error = (1.96 * groups.std(ddof=1) / np.sqrt(groups.count())).where(groups.count() >= FEW)
         places = np.arange(len(frame))
@@ -59,6 +66,7 @@ class Breakdown:
                 yerr=error[name].to_numpy() if interval else None,
                 color=COLOURS[number % len(COLOURS)],
                 marker="osD^v"[number % 5],
+                linestyle=("-", "--", ":")[number // len(COLOURS) % 3],
                 markersize=5,
                 linewidth=1.3,
                 elinewidth=0.8,
@@ -67,8 +75,10 @@ class Breakdown:
         labels = [f"{label}\n({count:,})" for label, count in zip(frame.iloc[:, 0], frame["queries"], strict=True)]
         ax.set_xticks(places, labels)
         ax.set(xlabel=f"{self.classes.name} (number of queries)", ylabel=measure_name(self.values))
-        columns = min(4, self.values.shape[1])
-        ax.legend(fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=columns, frameon=False)
+        ax.set_xlim(-0.5, len(frame) - 0.5)
+        lines = legend_above(ax)
+        if figure is not None:
+            figure.set_figheight(figure.get_figheight() + lines)
         return ax
 
     def __repr__(self) -> str:
@@ -88,12 +98,13 @@ def by_length(
         min_queries: A class with fewer queries is joined with those beside it.
 
     Raises:
-        ValueError: If a query of the values is not among the topics.
+        ValueError: If a query of the values is not among the topics, or if values are missing or occur twice.
 
     Example::
 
         by_length(values, topics).plot()
     """
+    values = checked_values(values)
     lengths = _queries(values, topics).map(lambda query: len(tokenise(query)))
     starts = _large_enough(lengths if longest is None else lengths.clip(upper=longest), min_queries)
     return Breakdown(values, _classes(lengths, starts, "terms of the query"))
@@ -118,7 +129,8 @@ def by_rarity(
             each class, rising from 1.
 
     Raises:
-        ValueError: If a query of the values is not among the topics, or if the counts do not rise from 1.
+        ValueError: If a query of the values is not among the topics, if values are missing or occur twice, or if the
+            counts do not rise from 1.
         TypeError: If ``training`` is one string.
 
     Example::
@@ -126,6 +138,7 @@ def by_rarity(
         by_rarity(values, topics, training["query"]).to_frame()
     """
     occurrences = training if isinstance(training, Mapping) else count_terms(training)
+    values = checked_values(values)
     rarest = _queries(values, topics).map(lambda query: min(map(_count(occurrences), tokenise(query)), default=0))
     starts = _quantiles(rarest[rarest > 0], classes) if isinstance(classes, int) else list(classes)
     if starts[0] != 1 or any(low >= high for low, high in pairwise(starts)):
@@ -152,6 +165,7 @@ def _count(occurrences: Mapping[str, int]) -> Callable[[str], int]:
 
 def _queries(values: pd.DataFrame, topics: pd.DataFrame) -> pd.Series:
     """The text of each query of the values."""
+    require_columns(topics, ("qid", "query"), "topics")
     queries = topics.drop_duplicates("qid").set_index("qid")["query"]
     lacking = values.index.difference(queries.index)
     if len(lacking):

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import pandas as pd
 
-from pt_neural.experiment.labels import label_points
+from pt_neural.experiment.labels import label_points, legend_above, wrapped
 from pt_neural.experiment.palette import COLOURS
+from pt_neural.experiment.values import checked_values
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,6 +21,7 @@ MARKERS: dict[str | None, tuple[str, str, str]] = {
     "ours": ("s", "full", "ours"),
     None: ("D", "none", "others"),
 }
+MANY = 8  # systems; more need a larger picture
 
 
 class SystemComponents:
@@ -46,7 +48,8 @@ class SystemComponents:
         import matplotlib.pyplot as plt
 
         if ax is None:
-            _, ax = plt.subplots(figsize=(6.4, 4.8), layout="constrained")
+            size = (6.4, 4.8) if len(self._points) <= MANY else (8.0, 6.0)
+            _, ax = plt.subplots(figsize=size, layout="constrained")
         for number, (kind, (marker, fill, label)) in enumerate(MARKERS.items()):
             points = self._points[self._points["kind"].isna() if kind is None else self._points["kind"] == kind]
             if len(points):
@@ -57,8 +60,9 @@ class SystemComponents:
             ax.set(**{f"{axis}label": f"{name} principal component ({share:.0%} of the variance)"})
         ax.margins(0.15)
         if self._points["kind"].notna().any():
-            ax.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))
-        label_points(ax, self._points[["first", "second"]].to_numpy(), self._points["system"].tolist())
+            legend_above(ax, columns=len(MARKERS))
+        names = [wrapped(name, 26) for name in self._points["system"]]
+        label_points(ax, self._points[["first", "second"]].to_numpy(), names)
         return ax
 
     def __repr__(self) -> str:
@@ -76,7 +80,8 @@ def pca(values: pd.DataFrame, kinds: Mapping[str, Kind] | None = None) -> System
             ``"ours"`` ■.
 
     Raises:
-        ValueError: If there are fewer than three systems or two queries, or if a kind is none of these.
+        ValueError: If there are fewer than three systems or two queries, if values are missing or occur twice, or if
+            a kind is none of these.
 
     Example::
 
@@ -89,13 +94,14 @@ def pca(values: pd.DataFrame, kinds: Mapping[str, Kind] | None = None) -> System
     if unknown:
         known = ", ".join(repr(kind) for kind in MARKERS if kind)
         raise ValueError(f"a kind must be one of {known}, not {unknown.pop()!r}")
+    values = checked_values(values)
     if values.shape[0] < 2 or values.shape[1] < 3:
         raise ValueError(
             f"two components need at least three systems and two queries, not {values.shape[1]} and {values.shape[0]}"
         )
     model = PCA(2, svd_solver="full")
     with np.errstate(invalid="ignore"):  # of systems that are all alike, which have no variance to share
-        points = model.fit_transform(values.T.to_numpy(dtype=np.float64))
+        points = model.fit_transform(values.T.to_numpy())
     frame = pd.DataFrame({"system": list(values), "kind": [kinds.get(name) for name in values]}, dtype=object)
     frame[["first", "second"]] = points
     return SystemComponents(frame, np.nan_to_num(model.explained_variance_ratio_))

@@ -1,12 +1,12 @@
 """How sure the means of systems are: confidence intervals from queries drawn anew."""
 
-from textwrap import fill
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from pt_neural._arguments import checked_number
+from pt_neural.experiment.labels import wrapped
 from pt_neural.experiment.palette import COLOURS
 from pt_neural.experiment.resampling import resampled_means
 from pt_neural.experiment.values import checked_values, measure_name
@@ -46,20 +46,22 @@ class BootstrapIntervals:
         import matplotlib.pyplot as plt
 
         frame = self._frame
+        names = [wrapped(name, 50) for name in frame["system"]]
         if ax is None:
-            longest = max(len(str(name)) for name in frame["system"])
-            _, ax = plt.subplots(figsize=(4 + 0.08 * longest, 1.2 + 0.3 * len(frame)), layout="constrained")
+            lines = [line for name in names for line in name.split("\n")]
+            size = (4 + 0.08 * max(map(len, lines)), 1.2 + 0.12 * len(frame) + 0.18 * len(lines))
+            _, ax = plt.subplots(figsize=size, layout="constrained")
         middle = frame["mean" if self.baseline is None else "difference"]
         reach = [middle - frame["low"], frame["high"] - middle]
         places = np.arange(len(frame))
         ax.errorbar(middle, places, xerr=reach, fmt="o", color=COLOURS[0], markersize=5, elinewidth=1.3, capsize=3)
-        ax.set_yticks(places, frame["system"])
+        ax.set_yticks(places, names)
         ax.set_ylim(len(frame) - 0.5, -0.5)
         what = f"{self.measure}, {100 * self.level:.3g}% interval"
         if self.baseline is not None:
             ax.axvline(0, color="#999999", linewidth=0.8, zorder=0)
             what = f"difference from {self.baseline} in {what}"
-        ax.set_xlabel(fill(what, 45, break_on_hyphens=False))
+        ax.set_xlabel(wrapped(what, 45))
         return ax
 
     def __repr__(self) -> str:

@@ -10,6 +10,7 @@ from ir_measures import R, Success, nDCG
 
 from pt_neural._arguments import checked_integers, checked_number
 from pt_neural._evaluation import parse_measure
+from pt_neural.experiment.labels import legend_above
 from pt_neural.experiment.palette import COLOURS
 from pt_neural.training.examples import require_columns, with_numeric_labels
 
@@ -65,7 +66,7 @@ class CandidateRecall:
         ax.set_xticks(ticks, [f"{depth:,}" for depth in ticks])
         ax.minorticks_off()
         ax.set(xlabel="candidates per query", ylabel=f"mean over {self.queries:,} queries", ylim=(0, 1.02))
-        ax.legend(fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False)
+        legend_above(ax)
         return ax
 
     def __repr__(self) -> str:

@@ -1,11 +1,11 @@
 """Two systems, query by query."""
 
-from textwrap import fill
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
+from pt_neural.experiment.labels import wrapped
 from pt_neural.experiment.palette import COLOURS
 from pt_neural.experiment.values import checked_values, measure_name
 
@@ -58,8 +58,8 @@ class PerQueryScatter:
         ax.plot(ends, ends, color="#999999", linewidth=0.8, zorder=0)
         ax.scatter(*points.T, np.minimum(MARK * queries, LARGEST), color=COLOURS[0], alpha=0.4, linewidth=0)
         ax.set_aspect("equal")
-        ax.set_xlabel(fill(f"{self.measure} of {self.other}", 45, break_on_hyphens=False))
-        ax.set_ylabel(fill(f"{self.measure} of {self.system}", 45, break_on_hyphens=False))
+        ax.set_xlabel(wrapped(f"{self.measure} of {self.other}", 45))
+        ax.set_ylabel(wrapped(f"{self.measure} of {self.system}", 45))
         counts = f"{self.above:,} queries above the line, {self.below:,} below, {self.equal:,} on it"
         ax.set_title(counts, fontsize="small")
         return ax

@@ -35,11 +35,13 @@ def over_seeds(result: pd.DataFrame, systems: Systems) -> pd.DataFrame:
     """
     require_result(result)
     means = {measure: per_query(result, measure).mean() for measure in result["measure"].unique()}
-    rows = []
-    for name in systems:
+    members, rows = _members(systems, result["name"].unique()), []
+    for name, runs in members.items():
         for measure, known in means.items():
-            runs = known[_members(systems, known.index)[name]]
-            rows.append((name, measure, len(runs), runs.mean(), runs.std(ddof=1)))
+            lacking = [run for run in runs if run not in known]
+            if lacking:
+                raise ValueError(f"run {lacking[0]!r} of system {name!r} has no values of {measure}")
+            rows.append((name, measure, len(runs), known[runs].mean(), known[runs].std(ddof=1)))
     return pd.DataFrame(rows, columns=["system", "measure", "seeds", "mean", "deviation"])
 
 

@@ -78,7 +78,7 @@ def checked_values(values: pd.DataFrame, systems: Iterable[object] = (), *, call
         raise ValueError(f"there is no system {absent[0]!r}; there are {', '.join(map(str, values))}")
     for what, names in (("query", values.index), ("system", values.columns)):
         if names.has_duplicates:
-            raise ValueError(f"{what} {names[names.duplicated()][0]!r} occurs twice in {called}")
+            raise ValueError(f"{what} {names[names.duplicated()].tolist()[0]!r} occurs twice in {called}")
         if names.empty:
             raise ValueError(f"{called} has no {what}")
     text = [name for name, kind in values.dtypes.items() if not pd.api.types.is_numeric_dtype(kind)]
@@ -87,10 +87,9 @@ def checked_values(values: pd.DataFrame, systems: Iterable[object] = (), *, call
     numbers = values.astype(np.float64)
     unknown = np.argwhere(~np.isfinite(numbers.to_numpy()))
     if len(unknown):
-        row, column = unknown[0]
+        query, system = values.index.tolist()[unknown[0, 0]], values.columns.tolist()[unknown[0, 1]]
         raise ValueError(
-            f"{values.columns[column]!r} has no value for query {values.index[row]!r} in {called}; "
-            "leave such queries out with dropna()"
+            f"{system!r} has no value for query {query!r} in {called}; leave such queries out with dropna()"
         )
     return numbers
 

@@ -93,10 +93,25 @@ def test_intervals_by_hand():
     assert segment[0, 0] == 1  # the second class
 
 
+def test_intervals_of_many_systems_are_left_out_unless_asked_for(values, topics):
+    many = pd.DataFrame({f"system {number}": values["one"] for number in range(12)})
+    breakdown = by_length(many, topics, min_queries=7)
+    assert not any(container.has_yerr for container in breakdown.plot().containers)
+    assert all(container.has_yerr for container in breakdown.plot(interval=True).containers)
+    lines = [container.lines[0] for container in breakdown.plot().containers]
+    assert len({(line.get_color(), line.get_linestyle()) for line in lines}) == 12
+
+
 def test_clear_errors(values, topics):
     with pytest.raises(ValueError, match="topics lack query 'q6' \\(1 queries"):
         by_length(values, topics[topics["qid"] != "q6"])
     with pytest.raises(ValueError, match="counts that rise from 1"):
         by_rarity(values, topics, {}, classes=[2, 5])
+    with pytest.raises(ValueError, match="topics lacks query; it has qid"):
+        by_length(values, topics[["qid"]])
+    with pytest.raises(ValueError, match="query 'q0' occurs twice in values"):
+        by_length(pd.concat([values, values]), topics)
+    with pytest.raises(ValueError, match="values has no query"):
+        by_rarity(values.iloc[:0], topics, {})
     with pytest.raises(TypeError, match="several strings"):
         by_rarity(values, topics, "one text")

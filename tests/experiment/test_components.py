@@ -63,3 +63,5 @@ def test_clear_errors(values):
         pca(values[["a", "b"]])
     with pytest.raises(ValueError, match="'exact', 'proximity', 'inexact', 'ours', not 'neural'"):
         pca(values, {"a": "neural"})
+    with pytest.raises(ValueError, match="'b' has no value for query 'q1'"):
+        pca(values.assign(b=values["b"].where(values.index != "q1")))

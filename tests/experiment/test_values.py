@@ -45,3 +45,13 @@ def test_clear_errors(result):
         per_query(result, "AP")
     with pytest.raises(ValueError, match=r"lacks qid.*perquery=True"):
         per_query(result.drop(columns="qid"))
+
+
+def test_systems_that_share_a_name_are_not_averaged(result):
+    with pytest.raises(ValueError, match=r"'first' has several values of RR for query 'q.'; give each system a name"):
+        per_query(result.replace({"name": {"second": "first"}}), RR)
+
+
+def test_a_system_without_any_value_counts_nothing(result):
+    unknown = result.assign(value=result["value"].where(result["name"] != "second"))
+    assert per_query(unknown, RR)["second"].tolist() == [0.0, 0.0]
