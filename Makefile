@@ -17,8 +17,8 @@ help: ## list the targets
 demo: $(READY) ## index, train and compare on the embedded collection: one table, one picture
 	$(BIN)/python -m pipelines.quickstart
 
-test: $(READY) ## run the tests
-	$(BIN)/python -m pytest
+test: $(READY) ## run the tests, in as many processes as there are cores, but no more than four
+	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist worksteal
 
 lint: $(READY) ## check style and formatting
 	$(BIN)/ruff check .

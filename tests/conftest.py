@@ -2,6 +2,10 @@ import os
 import signal
 from pathlib import Path
 
+# Tests that share a machine with others, one process beside another, take one core each; libraries read this once.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import pandas as pd
 import pyterrier as pt
 import pytest
