@@ -28,7 +28,7 @@ def test_names_load_only_what_they_need(names, spared):
 
 
 def test_import_is_quick_beyond_pyterrier():
-    code = "import time, pyterrier; t = time.perf_counter(); import pt_neural; print(time.perf_counter() - t)"
+    code = "import time, pyterrier; t = time.process_time(); import pt_neural; print(time.process_time() - t)"
     assert min(float(fresh(code)) for _ in range(3)) < 0.5
 
 

@@ -167,7 +167,7 @@ def test_a_killed_build_leaves_nothing(empty_home, monkeypatch):
 
 
 def test_two_builds_at_once(empty_home, monkeypatch):
-    both_started = threading.Barrier(2, timeout=10)
+    both_started = threading.Barrier(2, timeout=120)
 
     def slow(directory, versions):
         both_started.wait()

@@ -15,7 +15,7 @@ def run(code, **environment):
     """Run Python code in a fresh process."""
     clean = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
     command = [sys.executable, "-c", "from pt_neural import LuceneIndex\n" + code]
-    return subprocess.run(command, capture_output=True, text=True, env={**clean, **environment}, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, env={**clean, **environment}, timeout=600)
 
 
 @pytest.fixture

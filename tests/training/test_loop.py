@@ -44,7 +44,7 @@ def in_other_process(how, dropout=0.0, place=(2, 2), **settings):
     conftest = Path(__file__).with_name("conftest.py")
     arguments = [conftest, json.dumps(settings), str(dropout), how, json.dumps(place)]
     command = [sys.executable, "-c", OTHER_PROCESS, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600)
 
 
 def weights(network):
@@ -526,7 +526,7 @@ for settings in ({"devices": 2, "strategy": strategy}, {}, {"devices": 2, "strat
 def test_a_later_fit_has_the_devices_that_it_asks_for(strategy, tmp_path):
     (tmp_path / "script.py").write_text(SEVERAL_FITS)
     command = [sys.executable, tmp_path / "script.py", Path(__file__).with_name("conftest.py"), strategy]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert ended.returncode == 0, ended.stderr
     shared, alone = ("[0, 2]", "[1, 3]"), "[0, 1, 2, 3]"
     if strategy == "ddp":

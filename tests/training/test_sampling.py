@@ -170,7 +170,7 @@ def test_a_million_groups_cost_no_more_a_batch_than_a_few():
     """Shuffling them takes 10 ms or more, once an epoch; a batch takes well under one."""
     batches = batches_of(groups_of(1_000_000), negatives="random", batch_size=16)
     batches[0, 0]
-    started = time.perf_counter()
+    started = time.process_time()
     for number in range(1, 41):
         batches[0, number]
-    assert (time.perf_counter() - started) / 40 < 0.005
+    assert (time.process_time() - started) / 40 < 0.005
