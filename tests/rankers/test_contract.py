@@ -628,7 +628,7 @@ def test_nothing_is_like_an_empty_text(name, nothing):
 
 
 @pytest.mark.parametrize("name", FITTED)
-@settings(suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @given(rows=st.lists(st.tuples(st.text(max_size=20) | st.none(), st.text(max_size=60) | st.none()), max_size=6))
 def test_hostile_frames_get_finite_scores(name, rows):
     frame = pd.DataFrame(rows, columns=["query", "text"]).assign(qid=[str(i) for i in range(len(rows))], docno="d")

@@ -104,7 +104,7 @@ def test_without_dev_all_epochs_are_done():
 @pytest.mark.parametrize("settings", [{}, {"precision": "bf16-mixed"}, {"loss": "margin"}, {"loss": "pointwise"}])
 @pytest.mark.parametrize("negatives", ["retrieved", "random", "in-batch"])
 def test_every_loss_and_source_of_negatives_teaches(settings, negatives):
-    ranker = model(negatives=negatives, epochs=20, **settings).fit(TRAIN, TRAIN_QRELS)
+    ranker = model(negatives=negatives, epochs=12, **settings).fit(TRAIN, TRAIN_QRELS)
     assert ndcg(ranker.transform(DEV)) > 0.9
 
 
