@@ -18,7 +18,7 @@ demo: $(READY) ## index, train and compare on the embedded collection: one table
 	$(BIN)/python -m pipelines.quickstart
 
 test: $(READY) ## run the tests, in as many processes as there are cores, but no more than four
-	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist worksteal
+	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile
 
 lint: $(READY) ## check style and formatting
 	$(BIN)/ruff check .
