@@ -1,0 +1,120 @@
+"""The notebooks: what is stored is whole and clean, and every cell runs, in small.
+
+A notebook has one cell tagged ``parameters``, which assigns constants. The same names with small values are in that
+cell's metadata under ``small``; here they take the place of the cell. The notebook then runs in a folder that holds
+two small collections, ``neural:folder:small`` and ``neural:folder:small-links``: ``neural:pydocs`` and its links,
+cut down to two packages.
+"""
+
+import ast
+import json
+import re
+from pathlib import Path
+
+import nbformat
+import pandas as pd
+import pyterrier as pt
+import pytest
+from nbclient import NotebookClient
+
+NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
+PACKAGES = ("networkx", "numpy")
+ABSOLUTE = re.compile(r"(?<![\w/.:<])(/(tmp|home|root|work|usr|var|opt|mnt|private|Users)/|[A-Z]:\\\\?Users)")
+
+pytestmark = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    """A folder with the two small collections."""
+    place = tmp_path_factory.mktemp("notebooks")
+    for name, folder in {"neural:pydocs": "small", "neural:pydocs/links": "small-links"}.items():
+        write_small(pt.get_dataset(name), place / folder)
+    return place
+
+
+def write_small(dataset: pt.datasets.Dataset, folder: Path) -> None:
+    """Write the documents of a few packages, and the queries with an answer among them, in the BEIR layout."""
+    (folder / "qrels").mkdir(parents=True)
+    documents = [one for one in dataset.get_corpus_iter(verbose=False) if one["package"] in PACKAGES]
+    docnos = {one["docno"] for one in documents}
+    queries = []
+    for split in ("train", "dev", "test"):
+        qrels = dataset.get_qrels(split)
+        qrels = qrels[qrels["docno"].isin(docnos)]
+        queries.append(dataset.get_topics(split).query("qid in @qrels.qid"))
+        columns = {"qid": "query-id", "docno": "corpus-id", "label": "score"}
+        qrels[list(columns)].rename(columns=columns).to_csv(folder / "qrels" / f"{split}.tsv", sep="\t", index=False)
+    write_lines(folder / "corpus.jsonl", [{"_id": one.pop("docno"), **one} for one in documents])
+    topics = pd.concat(queries).rename(columns={"qid": "_id", "query": "text"})
+    write_lines(folder / "queries.jsonl", topics[["_id", "text"]].to_dict("records"))
+
+
+def write_lines(path: Path, records: list[dict]) -> None:
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+
+
+def read(path: Path) -> nbformat.NotebookNode:
+    return nbformat.read(path, as_version=4)
+
+
+def code_cells(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def parameters(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """The one cell tagged so."""
+    (cell,) = (cell for cell in code_cells(notebook) if "parameters" in cell.metadata.get("tags", []))
+    return cell
+
+
+def shown(notebook: nbformat.NotebookNode) -> list[str]:
+    """Every text that the notebook puts on screen; pictures are left out."""
+    texts = []
+    for cell in notebook.cells:
+        texts.append(cell.source)
+        for output in cell.get("outputs", []):
+            texts.append(output.get("text", ""))
+            texts += [text for kind, text in output.get("data", {}).items() if kind.startswith("text/")]
+    return texts
+
+
+def troubles(notebook: nbformat.NotebookNode) -> list[str]:
+    """Errors; what went to the stream of warnings and progress bars; and paths of the machine that it ran on."""
+    outputs = [output for cell in code_cells(notebook) for output in cell.outputs]
+    errors = [f"{output.ename}: {output.evalue}" for output in outputs if output.output_type == "error"]
+    warnings = [output.text for output in outputs if output.get("name") == "stderr"]
+    paths = [text[at.start() :][:60] for text in shown(notebook) for at in ABSOLUTE.finditer(text)]
+    return errors + warnings + paths
+
+
+def test_every_cell_was_executed_in_order(path):
+    counts = [cell.execution_count for cell in code_cells(read(path))]
+    assert counts == list(range(1, len(counts) + 1))
+
+
+def test_no_errors_warnings_or_paths_are_stored(path):
+    assert not troubles(read(path))
+
+
+def test_tables_and_pictures_are_stored(path):
+    kinds = [set(output.data) for cell in code_cells(read(path)) for output in cell.outputs if "data" in output]
+    assert sum("image/png" in kind for kind in kinds) >= 1
+    assert sum("text/html" in kind for kind in kinds) >= 2
+
+
+def test_parameters_have_small_values(path):
+    cell = parameters(read(path))
+    assigned = {target.id for line in ast.parse(cell.source).body for target in line.targets}
+    assert set(cell.metadata["small"]) == assigned
+
+
+def test_it_runs(path, place, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    notebook = read(path)
+    cell = parameters(notebook)
+    cell.source = "\n".join(f"{name} = {value!r}" for name, value in cell.metadata["small"].items())
+    before = sorted(place.rglob("*"))
+    NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(place)}}).execute()
+    assert not troubles(notebook)
+    assert sorted(place.rglob("*")) == before  # all that it wrote is in its temporary folder
