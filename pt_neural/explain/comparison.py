@@ -101,8 +101,7 @@ class ComparedExplanations(Explanation):
             percent,
             colours,
             legend,
-            label=f"percent of all that a model gives to words of the {side}, regardless of signs\n"
-            "(each on its own scale; bold: words of both query and document)",
+            label=f"share of all that a model gives to words of the {side}, in percent\n(bold: in query and document)",
             nothing=f"no word of the {side} to show",
         )
         embolden(ax, matches)

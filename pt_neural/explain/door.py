@@ -2,27 +2,34 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyterrier as pt
 
+from pt_neural._arguments import checked_choice
 from pt_neural.explain.comparison import compare
+from pt_neural.explain.expansion import explain_expansion
 from pt_neural.explain.explanation import Explanation
 from pt_neural.explain.methods import OF_SEVERAL_TEXTS, Document, document_text, methods_of, query_text
 from pt_neural.explain.mixture import explain_mixture
+from pt_neural.lucene import LatentConceptExpansion
+from pt_neural.models import Rocchio
 from pt_neural.rankers import Mixture
+
+NOT_GIVEN: Any = object()  # None is an empty text
 
 
 def explain(
     model: pt.Transformer | Sequence[pt.Transformer] | Mapping[str, pt.Transformer],
     query: str,
-    text: Document | Sequence[Document],
+    text: Document | Sequence[Document] = NOT_GIVEN,
     *,
     method: str | None = None,
     **options: object,
 ) -> Explanation:
-    """Explain why a model gives a document its score for a query.
+    """Explain why a model gives a document its score for a query, or how it expands the query.
 
     What there is to explain depends on the model:
 
@@ -50,6 +57,9 @@ def explain(
     A mixture is explained by what each side gives to the score and loses without a word, which is ``"drop"`` for it;
     see :func:`~pt_neural.explain.mixture.explain_mixture` (options ``incoming`` and ``terms``).
 
+    Rocchio and LatentConceptExpansion, which expand queries, are explained by the terms that come in; see
+    :func:`~pt_neural.explain.expansion.explain_expansion`.
+
     Several models are compared on one document, each by its usual explanation or all by the ``method`` that is given;
     ``method="drop"`` asks all of them the same. What they give to each word is scaled to shares.
 
@@ -58,7 +68,8 @@ def explain(
             names of your own.
         query: The query's text.
         text: The document's text, or a dict of its fields, of which ``"match-tensor"`` sees where each ends; for
-            ``"matches"`` also a list of documents. Anything else, such as None or NaN, is an empty text.
+            ``"matches"`` and Rocchio also a list of documents. Anything else, such as None or NaN, is an empty text.
+            Only LatentConceptExpansion does without.
         method: How to explain; by default ``"similarity"`` for DESM, ``"max-pooling"`` for CLSM, ``"match-tensor"`` for
             MatchTensor and MatchTensorSSM, ``"word-pairs"`` for SSI and TFIDF, ``"likelihood"`` for topic models and
             WordTranslation, else ``"drop"``.
@@ -81,10 +92,16 @@ def explain(
         pn.explain([dssm, clsm], "pairwise distance", text, method="drop").plot()
         pn.explain({"one word": narrow, "three words": wide}, "pairwise distance", text).to_frame()
         pn.explain(pn.Mixture(desm, alpha=0.4), "pairwise distance", text, incoming=row["score"]).sides
+        pn.explain(pn.LatentConceptExpansion(index), "pairwise distance").plot()
         pn.explain(match_tensor, "pairwise distance", {"title": title, "text": text}).plot()
         pn.explain(ssi, "pairwise distance", text).to_frame().head()
         pn.explain(duet, "pairwise distance", [text, other], method="matches", labels=[1, 0]).plot()
     """
+    if isinstance(model, Rocchio | LatentConceptExpansion):
+        checked_choice("method", method, (None,))
+        return explain_expansion(model, query, None if text is NOT_GIVEN else text, **options)
+    if text is NOT_GIVEN:
+        raise TypeError("give the text of the document whose score is to be explained; only expansions do without")
     if isinstance(model, Mixture):
         return explain_mixture(model, query, text, method=method, **options)
     if isinstance(model, Mapping | list | tuple):

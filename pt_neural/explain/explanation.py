@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 Side = Literal["query", "document"]
 SIDES = ("query", "document")
+TITLE_LENGTH = 60  # characters
 
 
 @dataclass(frozen=True)
@@ -104,8 +105,13 @@ class TextExplanation(Explanation):
     def _total(self) -> str:
         return f"{self.score:.4f}"
 
+    def _title(self) -> list[str]:
+        """The lines of a picture's title before the query."""
+        return [f"{self.model}: {self._total()}"]
+
     def _set_title(self, ax: "Axes", **options: object) -> None:
-        title = f'{self.model}: {self._total()}\n"{shortened(self.query)}"'
+        lines = [shortened(line, TITLE_LENGTH) for line in self._title()]
+        title = "\n".join([*lines, f'"{shortened(self.query)}"'])
         ax.set_title(title, fontsize="medium", parse_math=False, **options)  # a query may hold dollar signs
 
     def __repr__(self) -> str:

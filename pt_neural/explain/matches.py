@@ -70,11 +70,11 @@ def _grade(label: object) -> float | None:
 
 def _matches(terms: list[str], number: int, label: float | None, spans: list[tuple[str, int, int]]) -> pd.DataFrame:
     """One document's rows of :meth:`MatchesExplanation.to_frame`."""
-    query = pd.DataFrame({"query_term": pd.Series(terms, dtype=object), "query_position": np.arange(len(terms))})
-    words = pd.DataFrame(spans, columns=["query_term", "start", "end"]).assign(position=np.arange(len(spans)))
-    found = query.merge(words, on="query_term").assign(document=number, label=label)
-    columns = {"document": "int64", "label": "float64", "query_term": object, "query_position": "int64"}
-    columns |= {"position": "int64", "start": "int64", "end": "int64"}
+    query = pd.DataFrame({"word": pd.Series(terms, dtype=object), "query_position": np.arange(len(terms))})
+    words = pd.DataFrame(spans, columns=["word", "start", "end"]).assign(position=np.arange(len(spans)))
+    found = query.merge(words, on="word").assign(document=number, label=label)
+    columns = {"word": object, "start": "int64", "end": "int64", "document": "int64", "label": "float64"}
+    columns |= {"query_position": "int64", "position": "int64"}
     return found.astype(columns)[list(columns)].sort_values(["query_position", "position"])
 
 
@@ -100,26 +100,25 @@ class MatchesExplanation(Explanation):
         """One row a match of a query term and a document term, by document, query term and position.
 
         Returns:
-            Frame with ``document`` (its number, from 0), ``label`` (NaN if unknown), ``query_term``,
-            ``query_position`` and ``position`` (in terms, from 0), ``start`` and ``end`` (of the document's word, in
-            characters).
+            Frame with ``word``, ``start`` and ``end`` (in the document, in characters), ``document`` (its number, from
+            0), ``label`` (NaN if unknown), ``query_position`` and ``position`` (in terms, from 0).
         """
         return self.matches.reset_index(drop=True)
 
-    def plot(self) -> "list[Axes]":
-        """Draw one panel a document: query terms on the vertical axis, positions on the horizontal one (Figure 2).
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw one block a document: query terms on the vertical axis, positions on the horizontal one (Figure 2).
 
         A short vertical line is a match. What lies beyond the end of a document is grey.
 
-        Returns:
-            The axes of each document.
+        Args:
+            ax: Axes to draw on; a new figure by default.
         """
         panels = [
             (name, self.lengths[number], self.matches[self.matches["document"] == number])
             for number, name in enumerate(self._names())
         ]
         relevant = [label is not None and label > 0 for label in self.labels]
-        return draw_matches(shortened(self.query), self.terms, panels, relevant)
+        return draw_matches(ax, shortened(self.query), self.terms, panels, relevant)
 
     def _names(self) -> list[str]:
         return [

@@ -7,6 +7,7 @@ import pyterrier as pt
 
 from pt_neural._arguments import checked_choice, checked_number
 from pt_neural.explain.comparison import distinct_names
+from pt_neural.explain.dropping import LEGEND
 from pt_neural.explain.explanation import TextExplanation
 from pt_neural.explain.methods import Document, document_text, methods_of, query_text
 from pt_neural.explain.mixture_explanation import MixtureExplanation
@@ -15,6 +16,8 @@ from pt_neural.rankers.retriever import Retriever
 
 INCOMING = "incoming"
 DROP = "drop"  # what a mixture loses without a word is what its sides lose, weighted; no other explanations add up so
+NOTE = f"Bold: words that query and document share. {LEGEND} What a side gives and loses is told times its weight."
+NOT_DROPPED = " Not all words were dropped in turn; a larger number of terms tries more."
 
 
 def explain_mixture(
@@ -72,14 +75,14 @@ def explain_mixture(
     scores |= _of_incoming([name for name in sides if name not in scores], incoming)
     table = _table(model.alpha, {name: scores[name] for name in sides})
     weights = table.set_index("side")["weight"]
-    any_side = next(iter(explanations.values()))
+    words, any_side = _weighed(explanations, weights), next(iter(explanations.values()))
     return MixtureExplanation(
         model=repr(model),
         query=any_side.query,
         text=any_side.text,
         score=float(table["contribution"].sum()),
-        note=f"{any_side.note} Each side's part is its score, and what that loses, times its weight.",
-        words=_weighed(explanations, weights),
+        note=NOTE + (NOT_DROPPED if words["contribution"].isna().any() else ""),
+        words=words,
         parts=table.set_index("side")["contribution"][list(explanations)].to_dict() if len(explanations) > 1 else {},
         sides=table,
         explanations=explanations,

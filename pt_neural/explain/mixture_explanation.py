@@ -1,11 +1,12 @@
 """Which side of a mixture a score comes from, as a frame, as shaded panels, as a figure."""
 
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import ClassVar
 
 import pandas as pd
 
-from pt_neural.explain.explanation import TextExplanation
+from pt_neural.explain.explanation import TITLE_LENGTH, TextExplanation
 from pt_neural.explain.parts import PartsExplanation
 
 
@@ -24,11 +25,14 @@ class MixtureExplanation(PartsExplanation):
     sides: pd.DataFrame
     explanations: dict[str, TextExplanation]
 
-    lost: ClassVar[str] = "lost by the mixture without the word, by sides"
+    lost: ClassVar[str] = "lost by the mixture without the word"
 
     def _total(self) -> str:
-        parts = " + ".join(f"{row.weight:g} × {row.score:.4g} ({row.side})" for row in self.sides.itertuples())
-        return f"{super()._total()} = {parts}".replace("-", "−")
+        addends = " + ".join(f"{row.weight:g} × {row.score:.4g} ({row.side})" for row in self.sides.itertuples())
+        return f"{super()._total()} = {addends}".replace("-", "−")
+
+    def _title(self) -> list[str]:
+        return [self.model, *wrap(self._total(), TITLE_LENGTH)]
 
     def _part_name(self, name: str) -> str:
         return name

@@ -85,6 +85,22 @@ def test_the_rest_of_a_long_text_is_one_winner_from_its_first_word_to_its_last()
     assert "estimates" in html  # the words themselves are shown as well
 
 
+@pytest.mark.parametrize("max_terms", [499, 2])
+def test_words_get_the_products_of_the_neurons_that_they_win(max_terms):
+    model = trained(max_terms=max_terms)
+    words = pn.explain(model, QUERY, TEXT, neurons=1).by_word()
+    query, query_places = naive_pooling(model, "query", QUERY)
+    document, document_places = naive_pooling(model, "document", TEXT)
+    products = np.where((query > 0) & (document > 0), query * document, 0)
+    for side, text, places in (("query", QUERY, query_places), ("document", TEXT, document_places)):
+        expected = np.zeros(len(tokenise(text)))
+        for product_, place in zip(products, places, strict=True):
+            won = slice(place, None) if place == max_terms else place
+            expected[won] += product_ / np.size(expected[won])
+        np.testing.assert_allclose(words[words["side"] == side]["contribution"], expected, atol=1e-6)
+        assert expected.max() > 0
+
+
 def test_shared_neurons_are_active_in_both_and_ranked_by_the_product(clsm):
     query, query_places = naive_pooling(clsm, "query", QUERY)
     document, document_places = naive_pooling(clsm, "document", TEXT)

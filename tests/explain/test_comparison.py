@@ -95,7 +95,7 @@ def test_the_picture_has_a_bar_for_each_word_and_model(models):
     np.testing.assert_allclose(widths, 100 * shares[["DESM", "MatchTensor"]].to_numpy()[::-1].T, atol=1e-9)
     bold = [label.get_fontweight() == "bold" for label in axes.get_yticklabels()]
     assert bold == shares["match"].tolist()[::-1]
-    assert "percent" in axes.get_xlabel()
+    assert "in percent" in axes.get_xlabel()
     assert [text.get_text().split(":")[0] for text in axes.get_legend().get_texts()] == ["DESM", "MatchTensor"]
     with pytest.raises(ValueError, match="room for 6 models, not for 8"):
         compared.plot()

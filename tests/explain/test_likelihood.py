@@ -104,6 +104,37 @@ def test_topics_add_their_products(plsa):
     assert collection == pytest.approx(by_hand, rel=1e-4)
 
 
+def test_words_of_the_document_share_all_but_the_collections_part(model):
+    query = "giraffe neck giraffe"
+    explanation = pn.explain(model, query, CORPUS[0]["text"])
+    words = explanation.by_word()
+    frame = pn.explain(model, query, CORPUS[0]["text"], sources=1000).to_frame()
+    of_collection = frame[frame["kind"] == "collection"].set_index("word")["share"]
+    expected = 2 * (1 - of_collection["giraffe"]) + 1 - of_collection["neck"]
+    of_document = words[words["side"] == "document"]
+    assert of_document["contribution"].sum() == pytest.approx(expected, abs=1e-4)
+    of_query = words[words["side"] == "query"]["contribution"]
+    probabilities = explanation.query_words.set_index("word")["collection"]
+    base = 2 * np.log(probabilities["giraffe"]) + np.log(probabilities["neck"])
+    assert of_query.sum() == pytest.approx(explanation.score - base, abs=1e-4)
+    assert of_query.iloc[0] == of_query.iloc[2]
+
+
+def test_what_a_topic_adds_is_divided_by_how_much_of_it_is_due_to_each_word(plsa):
+    plsa.unigram_weight, weight = 0.0, plsa.unigram_weight
+    words = pn.explain(plsa, "giraffe", "neck neck river").by_word()
+    plsa.unigram_weight = weight
+    of_document = plsa.document_topics(["neck neck river"])[0].astype(float)
+    neck, river, giraffe = (
+        plsa.word_topics[plsa.vocabulary.ids([word])[0]].astype(float) for word in ("neck", "river", "giraffe")
+    )
+    due = np.array([2 * neck * of_document / (neck @ of_document), river * of_document / (river @ of_document)])
+    added = giraffe * of_document / (giraffe @ of_document)
+    expected = (due / due.sum(axis=0)) @ added
+    found = words[words["side"] == "document"]["contribution"].tolist()
+    np.testing.assert_allclose(found, [expected[0] / 2, expected[0] / 2, expected[1]], atol=1e-5)
+
+
 def test_weaker_sources_are_summed_up(translation):
     text = CORPUS[0]["text"]
     whole = pn.explain(translation, "mammal", text, sources=100).to_frame()

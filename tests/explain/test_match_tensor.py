@@ -83,6 +83,13 @@ def test_the_score_is_the_models_and_the_sum_of_what_made_it(model, query):
     rest = (explanation.wholes or 0) + explanation.biases
     assert frame["contribution"].sum() + rest == pytest.approx(explanation.score, abs=1e-6)
     assert channels["contribution"].sum() + rest == pytest.approx(explanation.score, abs=1e-6)
+    words = explanation.by_word()
+    cells = frame[~frame["document_word"].str.startswith("[")]
+    for word in ("city", "old"):
+        of_word = words[(words["side"] == "document") & (words["word"] == word)]["contribution"]
+        assert of_word.sum() == pytest.approx(cells[cells["document_word"] == word]["contribution"].sum(), abs=1e-6)
+    of_query = words[words["side"] == "query"]["contribution"].sum()
+    assert of_query + rest == pytest.approx(explanation.score, abs=1e-6)
     assert (explanation.wholes is None) == (not model.compares_wholes)
 
 

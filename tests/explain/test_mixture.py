@@ -56,6 +56,8 @@ def test_with_two_rankers_of_texts(rankers):
             model = rankers(name)
             expected = weight * (scored(model, QUERY, TEXT) - scored(model, QUERY, rest))
             assert lost[name] == pytest.approx(expected, abs=1e-6)
+    assert "Not all words" not in explanation.note
+    assert "Not all words" in pn.explain(mixture, QUERY, TEXT, terms=2).note
     html = explanation._repr_html_()
     assert "<b>DESM</b>: " in html
     assert "<b>LSA</b>: " in html

@@ -91,6 +91,8 @@ def test_the_score_is_the_models_and_the_sum_of_pairs_and_of_words(models, name)
     assert abs(expected) > 0.01
     assert explanation.score == pytest.approx(expected, abs=1e-6)
     assert explanation.to_frame()["contribution"].sum() == pytest.approx(expected, abs=1e-5)
+    by_word = explanation.by_word().groupby("side")["contribution"].sum()
+    assert by_word.to_dict() == {side: pytest.approx(expected, abs=1e-5) for side in ("query", "document")}
     once = explanation.words.drop_duplicates(["side", "word"]).groupby("side")["contribution"].sum()
     assert once.to_dict() == {side: pytest.approx(expected, abs=1e-5) for side in ("query", "document")}
 
