@@ -6,6 +6,7 @@ in-batch negatives, else with J = 4.
 """
 
 import argparse
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -14,9 +15,9 @@ from ir_measures import nDCG
 
 from pipelines import clsm_figures, clsm_statistical
 from pipelines.clsm_rankers import LEARNED, MIXED, SETTINGS, Rankers
-from pipelines.common import Split
-from pipelines.comparison import System, by_seed, compare
-from pipelines.trained import parsed, training_collection, training_parser
+from pipelines.common import Split, parsed
+from pipelines.comparison import Comparison
+from pipelines.trained import training_collection, training_parser
 from pipelines.workspace import Workspace
 
 MEASURES = [nDCG @ 1, nDCG @ 3, nDCG @ 10]
@@ -33,7 +34,7 @@ def main() -> None:
     """Print the tables, and save them with runs, settings, histories and figures."""
     arguments = options()
     collection = training_collection(arguments, [row for row in ROWS if row not in UNTRAINED], UNTRAINED)
-    workspace = Workspace(arguments.out, "clsm", collection)
+    workspace = Workspace(arguments, "clsm", collection)
     rankers = Rankers(workspace, arguments)
     rows = ["BM25", *(rankers.add(key) for key in ROWS if key in arguments.models)]
     tables, grades = Tables(rankers), {}
@@ -48,21 +49,15 @@ def main() -> None:
         grades = {setting: tables.save_top_grades(setting, clsm.name, dssm.name) for setting in SETTINGS}
     if rankers.models:
         rankers.histories().to_csv(workspace.results / "histories.csv", index=False)
-    workspace.save_settings(
-        {
-            **vars(arguments),
-            "bm25": repr(rankers.bm25),
-            "alpha": rankers.alphas(),
-            "chosen": rankers.statistical.settings,
-        }
-    )
-    clsm_figures.draw(rankers, grades, workspace.results)
+    workspace.save_settings(bm25=repr(rankers.bm25), alpha=rankers.alphas(), rows=rankers.statistical.settings)
+    for name, figure in clsm_figures.figures(rankers, grades):
+        workspace.save_picture(name, figure)
     print(f"\nTables, runs and figures are in {workspace.results}.")
 
 
 def options() -> argparse.Namespace:
     """The pipeline's arguments."""
-    arguments = training_parser(__doc__.split("\n\n")[0], ROWS, DEFAULT)
+    arguments = training_parser(__doc__, ROWS, DEFAULT)
     arguments.add_argument("--windows", type=int, nargs="*", default=[1, 3, 5], help="rows of Table 6; none: no table")
     return parsed(arguments)
 
@@ -82,22 +77,24 @@ class Tables:
     def __init__(self, rankers: Rankers):
         self.rankers = rankers
         self.workspace, self.arguments, self.test = rankers.workspace, rankers.arguments, rankers.collection.test
+        self.comparisons = {
+            setting: Comparison(self.test, MEASURES, self.workspace.runs(f"runs-{setting}")) for setting in SETTINGS
+        }
 
     def save(self, number: int, rows: list[str], marks: dict[str, str]) -> None:
         """Table 5 or 6: nDCG of each row, marked where it differs from one of the baselines."""
         marks = {name: mark for name, mark in marks.items() if name in rows}
         legend = ", ".join(f"{mark} differs from {name}" for name, mark in marks.items())
         for setting in SETTINGS:
-            systems = {name: self.rankers.systems[setting][name] for name in rows}
-            runs = self.workspace.results / f"runs-{setting}"
-            table = compare(systems, self.test, MEASURES, baselines=marks, runs=runs)
-            self.workspace.save_table(
-                f"table{number}-{setting}", table, f"{self._caption(number, setting)}; {legend} with p < 0.05"
-            )
+            comparison = self.comparisons[setting]
+            comparison.add({name: self.rankers.systems[setting][name] for name in rows})
+            caption = f"{self._caption(number, setting)}; {legend} with p < 0.05"
+            comparison.save(self.workspace, f"table{number}-{setting}", rows, marks, caption)
 
     def save_top_grades(self, setting: str, clsm: str, dssm: str) -> dict[str, np.ndarray]:
         """Table 7: test queries by the grades of the two top documents; the grades are returned, for Figure 3."""
-        grades = {name: top_grades(self.rankers.systems[setting][name], self.test) for name in (dssm, clsm)}
+        runs = self.comparisons[setting].frames
+        grades = {name: top_grades(runs[name].values(), self.test) for name in (dssm, clsm)}
         table = grade_table(grades[clsm], grades[dssm])
         seeds = (
             f", each query once for each of {len(self.arguments.seeds)} seeds" if len(self.arguments.seeds) > 1 else ""
@@ -118,20 +115,19 @@ class Tables:
         )
         judged = self.test.topics["qid"].isin(self.test.qrels["qid"]).sum()
         fields = " and ".join(self.arguments.fields)
-        return f"Table {number}, {how}. {self.workspace.collection.name}, {fields}, {judged:,} test queries"
+        return f"Table {number}, {how}. {self.workspace.collection.label}, {fields}, {judged:,} test queries"
 
 
-def top_grades(system: System, split: Split) -> np.ndarray:
-    """The grade of the top document for each judged query, once for each seed; 0 where it is not judged.
+def top_grades(runs: Iterable[pd.DataFrame], split: Split) -> np.ndarray:
+    """The grade of the top document for each judged query, once for each run; 0 where it is not judged.
 
     Returns:
-        int64 array of shape (seeds * queries,).
+        int64 array of shape (runs * queries,).
     """
     qids = split.topics["qid"][split.topics["qid"].isin(split.qrels["qid"])]
     judged = split.qrels.drop_duplicates(["qid", "docno"]).set_index(["qid", "docno"])["label"]
     grades = []
-    for transformer in by_seed("", system).values():
-        run = transformer.transform(split.topics)
+    for run in runs:
         top = run.sort_values("rank", kind="stable").drop_duplicates("qid").set_index("qid")["docno"].reindex(qids)
         found = judged.reindex(pd.MultiIndex.from_arrays([qids, top])).fillna(0).clip(lower=0)
         grades.append(found.to_numpy(dtype=np.int64))

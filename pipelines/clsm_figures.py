@@ -1,6 +1,6 @@
 """Figure 3 of the CLSM paper, and how training and mixtures went."""
 
-from pathlib import Path
+from collections.abc import Iterator
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -15,24 +15,19 @@ DEV = f"dev {nDCG @ 10}"  # the column of a model's history
 TITLES = {"telescoped": "BM25's candidates re-ranked", "all-documents": "every document a candidate"}
 
 
-def draw(rankers: Rankers, grades: dict[str, dict[str, np.ndarray]], out: Path) -> None:
-    """Draw all figures that there is something for.
+def figures(rankers: Rankers, grades: dict[str, dict[str, np.ndarray]]) -> Iterator[tuple[str, plt.Figure]]:
+    """All figures that there is something for, by name.
 
     Args:
         rankers: The rankers, with histories and alpha curves.
         grades: For each setting, the grades of two rankers' top documents.
-        out: Folder for the pictures.
     """
-    figures = {}
     if grades:
-        figures["figure3"] = top_documents(grades)
+        yield "figure3", top_documents(grades)
     if rankers.models:
-        figures["learning"] = learning_curves(rankers.histories())
+        yield "learning", learning_curves(rankers.histories())
     if rankers.curves:
-        figures["alpha"] = alpha_picture(rankers.mean_curves(), "Mixtures with BM25")
-    for name, figure in figures.items():
-        figure.savefig(out / f"{name}.png", dpi=150)
-        plt.close(figure)
+        yield "alpha", alpha_picture(rankers.mean_curves(), "Mixtures with BM25")
 
 
 def top_documents(grades: dict[str, dict[str, np.ndarray]]) -> plt.Figure:

@@ -8,7 +8,7 @@ from ir_measures import nDCG
 
 import pt_neural as pn
 from pipelines.clsm_statistical import StatisticalRankers
-from pipelines.comparison import System, tuned
+from pipelines.comparison import System, mean_curve, tuned_by_seed
 from pipelines.trained import Learned, TrainedRankers
 from pipelines.workspace import Workspace
 from pt_neural.experiment import AlphaCurve
@@ -92,12 +92,8 @@ class Rankers(TrainedRankers):
         return self._put(name, *(self._tuned(name, setting, by_seed) for setting, by_seed in mixtures))
 
     def _tuned(self, name: str, setting: str, mixtures: dict[int, pt.Transformer]) -> System:
-        systems, curves = {}, {}
-        for seed, mixture in mixtures.items():
-            system, curves[seed] = tuned(mixture, self.collection, nDCG @ 10, self.arguments.seed)
-            systems[seed] = system % DEPTH
-        self.curves[name, setting] = curves
-        return systems
+        systems, self.curves[name, setting] = tuned_by_seed(mixtures, self.collection, nDCG @ 10, self.arguments.seed)
+        return {seed: system % DEPTH for seed, system in systems.items()}
 
     def alphas(self) -> dict[str, float]:
         """The chosen weight of the trained model in each mixture."""
@@ -109,9 +105,5 @@ class Rankers(TrainedRankers):
 
     def mean_curves(self) -> dict[str, AlphaCurve]:
         """The alpha curves, each the mean over seeds."""
-        return {
-            f"{name}, {setting.replace('-', ' ')}": AlphaCurve(
-                sum(curve.per_query for curve in curves.values()) / len(curves), str(nDCG @ 10)
-            )
-            for (name, setting), curves in self.curves.items()
-        }
+        named = {f"{name}, {setting.replace('-', ' ')}": curves for (name, setting), curves in self.curves.items()}
+        return {name: mean_curve(curves) for name, curves in named.items()}

@@ -7,7 +7,7 @@ as they are by default.
 import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import pyterrier as pt
@@ -120,9 +120,17 @@ class StatisticalRankers:
     ) -> pt.Transformer:
         """The model with those settings by which it re-ranks the dev queries best, or a ranker that it is a part of."""
         if self.collection.dev is not None:
-            dev = self.collection.dev.sample(DEV_QUERIES, self.arguments.seed)
-            print(f"{name}: settings on {len(dev.topics):,} dev queries", flush=True)
-            known = pt.Transformer.from_df(self.candidates.transform(dev.topics))
-            pt.GridSearch(known >> (ranker or model), {model: dict(grid)}, dev.topics, dev.qrels, "ndcg_cut_10")
+            search = partial(self._search, name, model, grid, ranker or model)
+            for parameter, value in self.workspace.chosen(name, search, grid, self.documents.fields).items():
+                setattr(model, parameter, tuple(value) if isinstance(value, list) else value)
         self.settings[name] = {parameter: getattr(model, parameter) for parameter in grid}
         return model
+
+    def _search(
+        self, name: str, model: pt.Transformer, grid: Mapping[str, list], ranker: pt.Transformer
+    ) -> dict[str, Any]:
+        dev = self.collection.dev.sample(DEV_QUERIES, self.arguments.seed)
+        print(f"{name}: settings on {len(dev.topics):,} dev queries", flush=True)
+        known = pt.Transformer.from_df(self.candidates.transform(dev.topics))
+        pt.GridSearch(known >> ranker, {model: dict(grid)}, dev.topics, dev.qrels, "ndcg_cut_10")
+        return {parameter: getattr(model, parameter) for parameter in grid}

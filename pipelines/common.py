@@ -82,10 +82,27 @@ def _split(dataset: pt.datasets.Dataset, split: str) -> Split | None:
     return Split(topics, qrels) if len(topics) else None
 
 
+class _Help(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
+    """The description as it is written, and the default of each option."""
+
+
 def parser(description: str, dataset: str = "neural:pydocs") -> argparse.ArgumentParser:
-    """Arguments that every pipeline has."""
-    arguments = argparse.ArgumentParser(description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    """Arguments that every pipeline has.
+
+    Args:
+        description: What the pipeline makes.
+        dataset: The default of ``--dataset``.
+    """
+    arguments = argparse.ArgumentParser(description=description, formatter_class=_Help, allow_abbrev=False)
     arguments.add_argument("--dataset", default=dataset, help="name for pt.get_dataset, such as irds:vaswani")
     arguments.add_argument("--out", type=Path, default=Path("results"), help="folder for tables, pictures and runs")
-    arguments.add_argument("--seed", type=int, default=13, help="seed of training and sampling")
+    about = "seeds of training; the first is also that of samples and of what is the same for all seeds"
+    arguments.add_argument("--seeds", type=int, nargs="+", default=[13], help=about)
     return arguments
+
+
+def parsed(arguments: argparse.ArgumentParser) -> argparse.Namespace:
+    """The arguments of the command line, with ``seed``, the first of the seeds."""
+    values = arguments.parse_args()
+    values.seed = values.seeds[0]
+    return values

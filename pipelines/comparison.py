@@ -1,71 +1,106 @@
 """What the pipelines share: experiments with significance tests, mixtures that are tuned, and their curves."""
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from functools import partial
 
 import matplotlib.pyplot as plt
 import pandas as pd
 import pyterrier as pt
 from cycler import cycler
-from ir_measures import Measure
+from ir_measures import Measure, nDCG
 
 import pt_neural as pn
 from pipelines.common import Collection, Split
-from pt_neural.experiment import AlphaCurve, per_query, significance
+from pipelines.kept import KeptRuns
+from pipelines.workspace import Workspace
+from pt_neural.experiment import AlphaCurve, bootstrap, mean_over_seeds, per_query, significance
 from pt_neural.experiment.differences import Correction
 
 System = pt.Transformer | Mapping[int, pt.Transformer]
+Tuned = tuple[pt.Transformer, AlphaCurve]
+LEVEL = 0.05  # of significance
+MAIN = nDCG @ 10  # what every pipeline measures
 
 
 class Comparison:
-    """Systems on the same queries, each run once; runs and the values of each query are saved.
+    """Systems on the same queries, each run once; runs and the values of each query are kept.
 
     Args:
         split: The queries.
         measures: What to measure.
-        runs: Folder for the run files and the values of each query.
+        runs: Where runs are kept, and read from if they are there.
     """
 
-    def __init__(self, split: Split, measures: Sequence[Measure], runs: Path):
+    def __init__(self, split: Split, measures: Sequence[Measure], runs: KeptRuns):
         self.split, self.measures, self.runs = split, measures, runs
-        self._members: dict[str, list[str]] = {}  # the names of each system's runs, one a seed
+        self.frames: dict[str, dict[int | None, pd.DataFrame]] = {}  # the runs of each system, by seed
         self._result = pd.DataFrame()
 
     def __contains__(self, name: str) -> bool:
-        return name in self._members
+        return name in self.frames
 
     def add(self, systems: Mapping[str, System]) -> None:
         """Run and measure the systems whose names are not there yet: transformers, or several by their seeds."""
-        members = {name: by_seed(name, system) for name, system in systems.items() if name not in self}
-        flat = {name: system for member in members.values() for name, system in member.items()}
-        if not flat:
+        added = {name: by_seed(system) for name, system in systems.items() if name not in self}
+        if not added:
             return
-        self.runs.mkdir(parents=True, exist_ok=True)
-        # PyTerrier advises its plan "tree", which cannot save runs.
-        warnings.filterwarnings("ignore", message="There are shared pipeline components")
+        total = sum(map(len, added.values()))
+        with pt.tqdm(total=total, desc="runs", unit="run", disable=total == 1) as progress:
+            for name, members in added.items():
+                self.frames[name] = {}
+                for seed, system in members.items():
+                    progress.set_postfix_str(name)
+                    frame = self.runs.run(run_name(name, seed), partial(system.transform, self.split.topics))
+                    self.frames[name][seed] = frame.merge(self.split.topics[["qid", "query"]], on="qid")
+                    progress.update()
+        members = [(name, seed, frame) for name in added for seed, frame in self.frames[name].items()]
         result = pt.Experiment(
-            list(flat.values()),
+            [frame for _, _, frame in members],
             self.split.topics,
             self.split.qrels,
             self.measures,
-            names=list(flat),
+            names=[run_name(name, seed) for name, seed, _ in members],
             perquery=True,
-            save_dir=str(self.runs),
-            save_mode="overwrite",
         )
         self._result = pd.concat([self._result, result], ignore_index=True)
-        self._members |= {name: list(member) for name, member in members.items()}
+        self.runs.save_values(self._result)
 
     def values(self, measure: Measure, names: Iterable[str]) -> pd.DataFrame:
         """One row a query, one column a system: the mean over its seeds."""
         values = per_query(self._result, measure)
-        means = {name: values[self._members[name]].mean(axis=1) for name in names}
-        return pd.DataFrame(means).rename_axis(columns=str(measure))
+        return mean_over_seeds(values, {name: self._members(name) for name in names})
 
     def seed_means(self, measure: Measure, name: str) -> pd.Series:
         """The mean over queries of each run of a system."""
-        return per_query(self._result, measure)[self._members[name]].mean()
+        return per_query(self._result, measure)[self._members(name)].mean()
+
+    def _members(self, name: str) -> list[str]:
+        return [run_name(name, seed) for seed in self.frames[name]]
+
+    def frame(self, names: Sequence[str], baselines: Iterable[str], correction: Correction = "holm") -> pd.DataFrame:
+        """The means as numbers.
+
+        Args:
+            names: The systems.
+            baselines: Among them, what each is tested against: a paired t-test over queries, whose value is the mean
+                over seeds.
+            correction: Of the p-values, for the number of systems.
+
+        Returns:
+            Frame with ``system``; and for each measure its mean under its name, ``deviation`` (over seeds) where there
+            are several, and ``p`` against each baseline.
+        """
+        table = pd.DataFrame({"system": list(names)})
+        for measure in self.measures:
+            means = [self.seed_means(measure, name) for name in names]
+            table[str(measure)] = [seeds.mean() for seeds in means]
+            if any(len(seeds) > 1 for seeds in means):
+                table[f"{measure}, deviation"] = [seeds.std(ddof=1) for seeds in means]
+            for baseline in baselines:
+                test = significance(self.values(measure, names), baseline, correction=correction)
+                p_values = test.set_index("system")["corrected"]
+                table[f"{measure}, p against {baseline}"] = table["system"].map(p_values)
+        return table
 
     def table(
         self, names: Sequence[str], baselines: Mapping[str, str], correction: Correction = "holm"
@@ -79,59 +114,50 @@ class Comparison:
 
         Returns:
             Frame with ``system`` and one text column a measure: the mean, with ± and the standard deviation over
-            seeds where there are several, and the mark of each baseline that differs: p < 0.05 of a paired t-test over
-            queries, corrected for the number of systems. The value of a query is then its mean over seeds.
+            seeds where there are several, and the mark of each baseline that differs: p < 0.05 as in :meth:`frame`.
         """
-        table = pd.DataFrame({"system": list(names)})
-        for measure in self.measures:
-            values = self.values(measure, names)
-            marks = dict.fromkeys(names, "")
+        frame = self.frame(names, baselines, correction)
+        table = frame[["system"]].copy()
+        for measure in map(str, self.measures):
+            texts = [mean_with_deviation(self.seed_means(measure, name)) for name in names]
             for baseline, mark in baselines.items():
-                for name in different(values, baseline, correction):
-                    marks[name] += mark
-            means = {name: mean_over_seeds(self.seed_means(measure, name)) for name in names}
-            table[str(measure)] = [means[name] + marks[name] for name in names]
+                differs = frame[f"{measure}, p against {baseline}"] < LEVEL
+                texts = [text + mark * bool(marked) for text, marked in zip(texts, differs, strict=True)]
+            table[measure] = texts
         return table
 
-
-def compare(
-    systems: Mapping[str, System],
-    split: Split,
-    measures: Sequence[Measure],
-    *,
-    baselines: Mapping[str, str],
-    runs: Path,
-) -> pd.DataFrame:
-    """One table of systems, as :meth:`Comparison.table` makes it."""
-    comparison = Comparison(split, measures, runs)
-    comparison.add(systems)
-    return comparison.table(list(systems), baselines)
-
-
-def by_seed(name: str, system: System) -> dict[str, pt.Transformer]:
-    """The transformers of one system, by the names of their runs."""
-    if isinstance(system, pt.Transformer):
-        return {name: system}
-    if len(system) == 1:
-        return {name: next(iter(system.values()))}
-    return {f"{name}, seed {seed}": transformer for seed, transformer in system.items()}
+    def save(
+        self,
+        workspace: Workspace,
+        name: str,
+        names: Sequence[str],
+        baselines: Mapping[str, str],
+        caption: str,
+        correction: Correction = "holm",
+    ) -> None:
+        """Save the table of some systems as CSV and Markdown, and its main measure with intervals as a picture."""
+        table, frame = self.table(names, baselines, correction), self.frame(names, baselines, correction)
+        workspace.save_table(name, table, caption, frame)
+        workspace.save_picture(name, bootstrap(self.values(MAIN, names)).plot().figure)
 
 
-def different(values: pd.DataFrame, baseline: str, correction: Correction = "holm", level: float = 0.05) -> list[str]:
-    """The systems that differ from a baseline, which is one of the columns, by a paired t-test over queries."""
-    frame = significance(values, baseline, correction=correction)
-    return frame.loc[frame["corrected"] < level, "system"].tolist()
+def by_seed(system: System) -> dict[int | None, pt.Transformer]:
+    """The transformers of one system; one without a seed is by None."""
+    return {None: system} if isinstance(system, pt.Transformer) else dict(system)
 
 
-def mean_over_seeds(means: pd.Series) -> str:
+def run_name(name: str, seed: int | None) -> str:
+    """The name of a system's run."""
+    return name if seed is None else f"{name}, seed {seed}"
+
+
+def mean_with_deviation(means: pd.Series) -> str:
     """A mean as text, with the standard deviation where there are several seeds."""
     spread = f" ± {means.std(ddof=1):.4f}" if len(means) > 1 else ""
     return f"{means.mean():.4f}{spread}"
 
 
-def tuned(
-    mixture: pt.Transformer, collection: Collection, measure: Measure, seed: int
-) -> tuple[pt.Transformer, AlphaCurve]:
+def tuned(mixture: pt.Transformer, collection: Collection, measure: Measure, seed: int) -> Tuned:
     """Choose a mixture's alpha on the dev queries; without dev queries, by five folds of the test queries.
 
     Returns:
@@ -143,6 +169,20 @@ def tuned(
         return mixture, curve
     curve = pn.tune_alpha(mixture, collection.test.topics, collection.test.qrels, measure, folds=5, seed=seed)
     return pt.Transformer.from_df(curve.run), curve
+
+
+def tuned_by_seed(
+    mixtures: Mapping[int, pt.Transformer], collection: Collection, measure: Measure, seed: int
+) -> tuple[dict[int, pt.Transformer], dict[int, AlphaCurve]]:
+    """Likewise the mixtures of each seed of a system, each with an alpha of its own."""
+    both = {key: tuned(mixture, collection, measure, seed) for key, mixture in mixtures.items()}
+    return {key: system for key, (system, _) in both.items()}, {key: curve for key, (_, curve) in both.items()}
+
+
+def mean_curve(curves: Mapping[int, AlphaCurve]) -> AlphaCurve:
+    """The mean of the curves of all seeds."""
+    first = next(iter(curves.values()))
+    return AlphaCurve(sum(curve.per_query for curve in curves.values()) / len(curves), first.measure)
 
 
 def alpha_picture(curves: dict[str, AlphaCurve], title: str) -> plt.Figure:

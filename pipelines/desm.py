@@ -4,24 +4,28 @@ Table 3: telescoped, the first stage's top k documents are re-ranked. Table 4: e
 """
 
 import argparse
-from functools import partial
+from collections import defaultdict
+from collections.abc import Callable
+from itertools import product
 
 import pyterrier as pt
 from ir_measures import nDCG
 
 import pt_neural as pn
 from pipelines import desm_figures
-from pipelines.common import Split, load, parser
-from pipelines.comparison import compare, tuned
+from pipelines.common import load, parsed, parser
+from pipelines.comparison import Comparison, mean_curve, tuned_by_seed
 from pipelines.workspace import Workspace
 
 MEASURES = [nDCG @ 1, nDCG @ 3, nDCG @ 10]
+DEPTH = 100  # documents a query in the run files of all documents
+Seeds = dict[str, dict[int, pt.Transformer]]
 MIN_QUERIES = 1000  # fewer queries than this are no corpus to train word embeddings on
 
 
 def main() -> None:
     """Print both tables, and save them with runs, settings and figures."""
-    arguments = parser(__doc__.split("\n\n")[0])
+    arguments = parser(__doc__)
     arguments.add_argument("--depth", type=int, default=100, help="candidates a query in the telescoped table")
     arguments.add_argument("--dim", type=int, default=200, help="dimensions of the embeddings (paper: 200) and of LSA")
     arguments.add_argument(
@@ -30,53 +34,71 @@ def main() -> None:
         default=True,
         help="choose BM25's k1 and b on training queries",
     )
-    arguments = arguments.parse_args()
+    arguments = parsed(arguments)
 
     collection = load(arguments.dataset)
-    workspace = Workspace(arguments.out, "desm", collection)
+    workspace = Workspace(arguments, "desm", collection)
     bm25 = workspace.index().bm25()
     if arguments.sweep and collection.train is not None:
-        bm25 = swept_bm25(workspace.index(), collection.train, arguments.seed)
+        bm25 = swept_bm25(workspace, arguments.seed)
     print(f"first stage: {bm25!r}", flush=True)
     candidates = bm25 % arguments.depth
-    trained = embeddings(workspace, arguments.dim, arguments.seed)
-    rerankers, retrievers, mixtures, curves = {}, {}, {}, {}
-    for pair in ("in-in", "in-out"):
-        for corpus, spaces in trained.items():
-            name = f"DESM ({pair.upper()}, trained on {corpus})"
-            rerankers[name], retrievers[name] = workspace.desm(spaces, pair, corpus)
-            mixture = pn.Mixture(retrievers[name], bm25)
-            mixtures[f"BM25 + {name}"], curves[name] = tuned(mixture, collection, nDCG @ 10, arguments.seed)
+    rerankers, retrievers = models(workspace, arguments)
+    mixtures, curves = {}, {}
+    for name, seeds in retrievers.items():
+        both = {seed: pn.Mixture(retriever, bm25) for seed, retriever in seeds.items()}
+        mixtures[f"BM25 + {name}"], curves[name] = tuned_by_seed(both, collection, nDCG @ 10, arguments.seed)
     lsa = workspace.lsa(arguments.dim, arguments.seed)
     telescoped = {"BM25": candidates, "LSA": candidates >> lsa}
-    telescoped |= {name: candidates >> ranker for name, ranker in rerankers.items()}
-    retrievers = {"BM25": bm25, "LSA": lsa.retriever(lsa.vectors), **retrievers, **mixtures}
-    everything = {name: system % 100 for name, system in retrievers.items()}
+    telescoped |= each(rerankers, lambda reranker: candidates >> reranker)
+    everything = {"BM25": bm25 % DEPTH, "LSA": lsa.retriever(lsa.vectors) % DEPTH}
+    everything |= each({**retrievers, **mixtures}, lambda system: system % DEPTH)
 
-    run = partial(compare, split=collection.test, measures=MEASURES, baselines={"BM25": "*"})
-    note = f"{collection.name}, {len(collection.test.topics):,} test queries; * differs from BM25 with p < 0.05"
-    workspace.save_table(
-        "table3",
-        run(telescoped, runs=workspace.results / "runs-telescoped"),
-        f"Table 3, telescoped: the top {arguments.depth} of BM25 re-ranked. {note}",
-    )
-    workspace.save_table(
-        "table4",
-        run(everything, runs=workspace.results / "runs-all-documents"),
-        f"Table 4, every document a candidate. {note}",
-    )
-    alphas = {name: curve.alpha for name, curve in curves.items()}
-    workspace.save_settings({**vars(arguments), "bm25": repr(bm25), "alpha": alphas})
-    desm_figures.draw(collection, bm25, rerankers, curves, workspace.results)
+    note = f"{collection.label}, {len(collection.test.topics):,} test queries; * differs from BM25 with p < 0.05"
+    for number, setting, about, systems in (
+        (3, "telescoped", f"telescoped: the top {arguments.depth} of BM25 re-ranked", telescoped),
+        (4, "all-documents", "every document a candidate", everything),
+    ):
+        comparison = Comparison(collection.test, MEASURES, workspace.runs(f"runs-{setting}"))
+        comparison.add(systems)
+        caption = f"Table {number}, {about}. {note}"
+        comparison.save(workspace, f"table{number}", list(systems), {"BM25": "*"}, caption)
+    alphas = {f"{name}, seed {seed}": curve.alpha for name, by in curves.items() for seed, curve in by.items()}
+    workspace.save_settings(bm25=repr(bm25), alpha=alphas)
+    first = {name: seeds[arguments.seed] for name, seeds in rerankers.items()}
+    curves = {name: mean_curve(by) for name, by in curves.items()}
+    for name, figure in desm_figures.figures(collection, bm25, first, curves):
+        workspace.save_picture(name, figure)
     print(f"\nTables, runs and figures are in {workspace.results}.")
 
 
-def swept_bm25(index: pn.LuceneIndex, train: Split, seed: int, queries: int = 500) -> pt.Transformer:
+def models(workspace: Workspace, arguments: argparse.Namespace) -> tuple[Seeds, Seeds]:
+    """Each DESM as a re-ranker and as a retriever, by its name and by seed."""
+    rerankers, retrievers = defaultdict(dict), defaultdict(dict)
+    for seed in arguments.seeds:
+        trained = embeddings(workspace, arguments.dim, seed)
+        for pair, (corpus, spaces) in product(("in-in", "in-out"), trained.items()):
+            name = f"DESM ({pair.upper()}, trained on {corpus})"
+            rerankers[name][seed], retrievers[name][seed] = workspace.desm(spaces, pair, f"{corpus}-seed{seed}")
+    return dict(rerankers), dict(retrievers)
+
+
+def each(systems: Seeds, change: Callable[[pt.Transformer], pt.Transformer]) -> Seeds:
+    """Every system of every seed, changed."""
+    return {name: {seed: change(system) for seed, system in seeds.items()} for name, seeds in systems.items()}
+
+
+def swept_bm25(workspace: Workspace, seed: int, queries: int = 500) -> pt.Transformer:
     """BM25 with k1 and b swept on training queries, as in section 3.3."""
-    bm25, sample = index.bm25(num_results=10), train.sample(queries, seed)
-    grid = {bm25: {"k1": [0.5, 0.9, 1.3, 1.7, 2.1], "b": [0.3, 0.4, 0.5, 0.65, 0.8, 0.95]}}
-    pt.GridSearch(bm25, grid, sample.topics, sample.qrels, "ndcg_cut_10", verbose=False)
-    return index.bm25(k1=bm25.k1, b=bm25.b)
+    index, sample = workspace.index(), workspace.collection.train.sample(queries, seed)
+
+    def sweep() -> dict[str, float]:
+        bm25 = index.bm25(num_results=10)
+        grid = {bm25: {"k1": [0.5, 0.9, 1.3, 1.7, 2.1], "b": [0.3, 0.4, 0.5, 0.65, 0.8, 0.95]}}
+        pt.GridSearch(bm25, grid, sample.topics, sample.qrels, "ndcg_cut_10", verbose=False)
+        return {"k1": bm25.k1, "b": bm25.b}
+
+    return index.bm25(**workspace.chosen("bm25", sweep))
 
 
 def embeddings(workspace: Workspace, dim: int, seed: int) -> dict[str, pn.EmbeddingSpaces]:

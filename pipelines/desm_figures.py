@@ -1,6 +1,6 @@
 """Figures 1, 4 and 5 of the DESM paper."""
 
-from pathlib import Path
+from collections.abc import Iterator
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -19,21 +19,16 @@ QUERIES = 200
 RANDOM_PER_QUERY = 10
 
 
-def draw(
-    collection: Collection,
-    bm25: pt.Transformer,
-    models: dict[str, pn.DESM],
-    curves: dict[str, AlphaCurve],
-    out: Path,
-) -> None:
-    """Draw all figures, of a sample of the test queries, for the models trained on one corpus.
+def figures(
+    collection: Collection, bm25: pt.Transformer, models: dict[str, pn.DESM], curves: dict[str, AlphaCurve]
+) -> Iterator[tuple[str, plt.Figure]]:
+    """All figures by name, of a sample of the test queries, for the models trained on one corpus.
 
     Args:
         collection: The dataset.
         bm25: The first stage.
         models: DESMs that re-rank by docno.
         curves: The alpha curve of each model's mixture with BM25.
-        out: Folder for the pictures.
     """
     models = last_corpus(models)
     pairs = sample_pairs(collection, bm25)
@@ -43,17 +38,11 @@ def draw(
     name = list(models)[-1]
     alpha = curves[name].alpha
     mixtures = {f"{alpha:g} {name} + {1 - alpha:g} BM25": alpha * scores[name] + (1 - alpha) * scores["BM25"]}
-    figures = {
-        "figure1": projections(pairs, models),
-        "figure4": distributions(scores.assign(**mixtures)),
-        "figure5": bivariate(scores, list(models)),
-        "alpha": alpha_picture(
-            {f"BM25 + {name}": curves[name] for name in models}, "Mixtures with BM25, every document a candidate"
-        ),
-    }
-    for name, figure in figures.items():
-        figure.savefig(out / f"{name}.png", dpi=150)
-        plt.close(figure)
+    mixed = {f"BM25 + {name}": curves[name] for name in models}
+    yield "figure1", projections(pairs, models)
+    yield "figure4", distributions(scores.assign(**mixtures))
+    yield "figure5", bivariate(scores, list(models))
+    yield "alpha", alpha_picture(mixed, "Mixtures with BM25, every document a candidate")
 
 
 def last_corpus(models: dict[str, pn.DESM]) -> dict[str, pn.DESM]:

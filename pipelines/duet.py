@@ -11,15 +11,15 @@ import argparse
 from dataclasses import replace
 from itertools import product
 
-import matplotlib.pyplot as plt
 import pandas as pd
 from ir_measures import nDCG
 
 from pipelines import duet_figures
+from pipelines.common import parsed
 from pipelines.comparison import Comparison
 from pipelines.duet_rankers import KINDS, NAMES, OURS, ROWS, TRAINED, Rankers
 from pipelines.reranking import add_negatives
-from pipelines.trained import parsed, training_collection, training_parser
+from pipelines.trained import training_collection, training_parser
 from pipelines.workspace import Workspace
 from pt_neural.experiment import by_length, by_rarity, pca, significance
 from pt_neural.experiment.differences import corrected
@@ -35,7 +35,7 @@ def main() -> None:
     """Print the table and the figures' tables, and save them with runs, settings, histories and pictures."""
     arguments = options()
     collection = training_collection(arguments, TRAINED, [row for row in ROWS if row not in TRAINED])
-    workspace = Workspace(arguments.out, "duet", collection)
+    workspace = Workspace(arguments, "duet", collection)
     results = Results(Rankers(workspace, arguments))
     results.save_table_2()
     for figure in arguments.figures:
@@ -47,7 +47,7 @@ def main() -> None:
 
 def options() -> argparse.Namespace:
     """The pipeline's arguments."""
-    arguments = training_parser(__doc__.split("\n\n")[0], ROWS, ROWS)
+    arguments = training_parser(__doc__, ROWS, ROWS)
     arguments.set_defaults(depth=50, epochs=5, batch_size=None, groups=3000, queries=300)
     add = arguments.add_argument
     add("--document-terms", type=int, default=200, help="first terms of a document that our models read (paper: 1000)")
@@ -70,7 +70,7 @@ class Results:
     def __init__(self, rankers: Rankers):
         self.rankers, self.workspace, self.arguments = rankers, rankers.workspace, rankers.arguments
         self.test = rankers.collection.test
-        self.comparison = Comparison(self.test, MEASURES, self.workspace.results / "runs")
+        self.comparison = Comparison(self.test, MEASURES, self.workspace.runs())
         self.keys = [key for key in NAMES if key == "bm25" or key in self.arguments.models]
         self.names = [NAMES[key] for key in self.keys]
         self.ours = [key for key in self.keys if key in OURS]
@@ -79,8 +79,8 @@ class Results:
         """Table 2: nDCG of each ranker, and by how much the Duet differs from its parts and the best baseline."""
         self.comparison.add({NAMES[key]: self.rankers.system(key) for key in self.keys})
         baseline = DUET if DUET in self.names else "BM25"
-        table = self.comparison.table(self.names, {baseline: "*"}, CORRECTION)
-        self._save("table2", table, f"Table 2; * differs from {baseline}, p < 0.05 of a {TEST} over rows")
+        caption = self._caption(f"Table 2; * differs from {baseline}, p < 0.05 of a {TEST} over rows")
+        self.comparison.save(self.workspace, "table2", self.names, {baseline: "*"}, caption, CORRECTION)
         if baseline == DUET:
             frames = [self._against_duet(measure) for measure in MEASURES]
             self._save(
@@ -116,7 +116,7 @@ class Results:
             frames.append(frame.assign(corrected=corrected(frame["p"].to_numpy(), CORRECTION)))
         frame = pd.concat(frames, ignore_index=True)
         self._save("figure4", frame, f"Figure 4, {hard} against random negatives; {TEST} over models")
-        self._draw("figure4", duet_figures.negatives(frame, hard))
+        self.workspace.save_picture("figure4", duet_figures.negatives(frame, hard))
 
     def save_figure_5(self) -> None:
         """Figure 5: our models, or all where there are none, by query length and by the rarest term."""
@@ -127,14 +127,14 @@ class Results:
             parts["rarity"] = by_rarity(values, topics, self.rankers.training_terms())
         for part, breakdown in parts.items():
             self._save(f"figure5-{part}", breakdown.to_frame(), f"Figure 5, {nDCG @ 10} by {breakdown.classes.name}")
-        self._draw("figure5", duet_figures.breakdowns(list(parts.values())))
+        self.workspace.save_picture("figure5", duet_figures.breakdowns(list(parts.values())))
 
     def save_figure_6(self) -> None:
         """Figure 6: principal components of the rankers' values for the test queries."""
         if len(self.names) > 2:
             components = pca(self.comparison.values(nDCG @ 10, self.names), {name: KINDS[name] for name in self.names})
             self._save("figure6", components.to_frame(), "Figure 6, principal components of the rankers")
-            self._draw("figure6", components.plot().figure)
+            self.workspace.save_picture("figure6", components.plot().figure)
 
     def save_figure_7(self) -> None:
         """Figure 7: our models by the number of training queries, for one epoch and for the same number of groups."""
@@ -145,7 +145,7 @@ class Results:
                 rows.append({"system": NAMES[key], "queries": size, "training": kind, "epochs": epochs, **means})
         frame = pd.DataFrame(rows)
         self._save("figure7", frame, "Figure 7, by the number of training queries")
-        self._draw("figure7", duet_figures.learning_curves(frame))
+        self.workspace.save_picture("figure7", duet_figures.learning_curves(frame))
 
     def _trained_on(self, key: str, size: int, epochs: int) -> dict[str, float]:
         """The means of a model trained on the first queries, without early stopping."""
@@ -157,14 +157,13 @@ class Results:
         return {str(measure): self.comparison.seed_means(measure, row.name).mean() for measure in MEASURES}
 
     def _save(self, name: str, table: pd.DataFrame, caption: str) -> None:
-        judged = self.test.topics["qid"].isin(self.test.qrels["qid"]).sum()
-        where = f"{self.workspace.collection.name}, the top {self.arguments.depth} of BM25 re-ranked"
-        seeds = f", {len(self.arguments.seeds)} seeds" if len(self.arguments.seeds) > 1 else ""
-        self.workspace.save_table(name, rounded(table), f"{caption}. {where}, {judged:,} test queries{seeds}")
+        self.workspace.save_table(name, rounded(table), self._caption(caption))
 
-    def _draw(self, name: str, figure: plt.Figure) -> None:
-        figure.savefig(self.workspace.results / f"{name}.png", dpi=150)
-        plt.close(figure)
+    def _caption(self, about: str) -> str:
+        judged = self.test.topics["qid"].isin(self.test.qrels["qid"]).sum()
+        where = f"{self.workspace.collection.label}, the top {self.arguments.depth} of BM25 re-ranked"
+        seeds = f", {len(self.arguments.seeds)} seeds" if len(self.arguments.seeds) > 1 else ""
+        return f"{about}. {where}, {judged:,} test queries{seeds}"
 
 
 def rounded(table: pd.DataFrame) -> pd.DataFrame:

@@ -9,7 +9,7 @@ import pandas as pd
 from ir_measures import nDCG
 
 import pt_neural as pn
-from pipelines.common import load, parser
+from pipelines.common import load, parsed, parser
 from pipelines.workspace import Workspace
 
 WORD2VEC = {"window": 5, "epochs": 5, "subsample": 1e-3}  # of the word2vec program
@@ -31,11 +31,11 @@ def main() -> None:
     """Train once for each setting; re-rank BM25's top 100, alone and mixed with the best alpha on the same queries."""
     arguments = parser(__doc__)
     arguments.add_argument("--queries", type=int, default=500, help="dev queries")
-    arguments = arguments.parse_args()
+    arguments = parsed(arguments)
     collection = load(arguments.dataset).sample(arguments.queries, arguments.seed)
     if collection.dev is None:
         raise SystemExit(f"{collection.name} has no dev queries to choose settings on")
-    workspace = Workspace(arguments.out, "embedding-settings", collection)
+    workspace = Workspace(arguments, "embedding-settings", collection)
     forward, texts = workspace.forward_index(), list(workspace.documents())
     candidates = (workspace.index().bm25() % 100).transform(collection.dev.topics)
     rows = []
@@ -53,9 +53,9 @@ def main() -> None:
             row |= {f"{pair} alone": f"{curve.iloc[-1]:.4f}", f"{pair} mixed": f"{curve.max():.4f}"}
         rows.append({**row, "BM25": f"{curve.iloc[0]:.4f}"})
         print(rows[-1], flush=True)
-    caption = f"{collection.name}, {len(collection.dev.topics):,} dev queries, BM25's top 100 re-ranked, nDCG@10"
+    caption = f"{collection.label}, {len(collection.dev.topics):,} dev queries, BM25's top 100 re-ranked, nDCG@10"
     workspace.save_table("table", pd.DataFrame(rows), caption)
-    workspace.save_settings(vars(arguments))
+    workspace.save_settings()
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import pyterrier as pt
 from ir_measures import nDCG
 
 import pt_neural as pn
-from pipelines.common import Split, load, parser
+from pipelines.common import Split, load, parsed, parser
 from pipelines.workspace import Workspace
 
 DIMENSIONS = [100, 200, 400]
@@ -25,11 +25,11 @@ def main() -> None:
     arguments = parser(__doc__)
     arguments.add_argument("--queries", type=int, default=1000, help="dev queries")
     arguments.add_argument("--dims", type=int, nargs="+", default=DIMENSIONS, help="latent dimensions to try")
-    arguments = arguments.parse_args()
+    arguments = parsed(arguments)
     collection = load(arguments.dataset).sample(arguments.queries, arguments.seed)
     if collection.dev is None:
         raise SystemExit(f"{collection.name} has no dev queries to choose settings on")
-    workspace = Workspace(arguments.out, "lsa-settings", collection)
+    workspace = Workspace(arguments, "lsa-settings", collection)
     forward, rows = workspace.forward_index(), []
     for dim, sublinear_tf in product(arguments.dims, [False, True]):
         started = time.perf_counter()
@@ -39,9 +39,9 @@ def main() -> None:
             row[name] = f"{retrieval_quality(lsa, forward, collection.dev):.4f}"
         rows.append(row)
         print(row, flush=True)
-    caption = f"{collection.name}, {len(collection.dev.topics):,} dev queries, LSA over all documents, nDCG@10"
+    caption = f"{collection.label}, {len(collection.dev.topics):,} dev queries, LSA over all documents, nDCG@10"
     workspace.save_table("table", pd.DataFrame(rows), caption)
-    workspace.save_settings(vars(arguments))
+    workspace.save_settings()
 
 
 def retrieval_quality(lsa: pn.LSA, documents: pn.ForwardIndex, split: Split) -> float:

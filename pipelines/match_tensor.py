@@ -11,17 +11,16 @@ which computes it.
 
 import argparse
 
-import matplotlib.pyplot as plt
 import pandas as pd
 import pyterrier as pt
 
 from pipelines import match_tensor_figures
-from pipelines.common import Split
+from pipelines.common import Split, parsed
 from pipelines.match_tensor_evaluation import AUC, AUC_BY_QUERY, BY_QUERY, Evaluation
 from pipelines.match_tensor_examples import first_words, misordered
 from pipelines.match_tensor_rankers import NAMES, OURS, ROWS, Rankers
 from pipelines.reranking import add_negatives
-from pipelines.trained import parsed, training_collection, training_parser
+from pipelines.trained import training_collection, training_parser
 from pipelines.workspace import Workspace
 from pt_neural.experiment import cross_validate
 
@@ -33,7 +32,7 @@ def main() -> None:
     """Print the tables, and save them with runs, settings, histories and pictures."""
     arguments = options()
     collection = training_collection(arguments, ROWS, [])
-    workspace = Workspace(arguments.out, "match-tensor", collection)
+    workspace = Workspace(arguments, "match-tensor", collection)
     rankers = Rankers(workspace, arguments)
     results = Results(rankers)
     results.save_figure4()
@@ -45,7 +44,7 @@ def main() -> None:
 
 def options() -> argparse.Namespace:
     """The pipeline's arguments."""
-    arguments = training_parser(__doc__.split("\n\n")[0], ROWS, ROWS)
+    arguments = training_parser(__doc__, ROWS, ROWS)
     arguments.set_defaults(depth=50, epochs=4, batch_size=10, groups=3000, queries=300)
     add = arguments.add_argument
     add("--document-terms", type=int, default=200, help="first terms of a document that are read")
@@ -68,7 +67,7 @@ class Results:
     def __init__(self, rankers: Rankers):
         self.rankers, self.workspace, self.arguments = rankers, rankers.workspace, rankers.arguments
         self.collection = rankers.collection
-        self.test = Evaluation(self.collection.test, self.workspace.results / "runs")
+        self.test = Evaluation(self.collection.test, self.workspace.runs())
         self.keys = [key for key in NAMES if key in self.arguments.models]
         self.ours = [key for key in self.keys if key in OURS]
 
@@ -82,7 +81,7 @@ class Results:
         gains = self.test.gains(dict.fromkeys(names, BASELINE))
         self._save("figure4", gains, f"Figure 4, difference from {BASELINE} in percent")
         panels = [list(map(str, BY_QUERY)), [AUC, AUC_BY_QUERY]]
-        self._draw("figure4", match_tensor_figures.relative_bars(gains, panels, BASELINE))
+        self.workspace.save_picture("figure4", match_tensor_figures.relative_bars(gains, panels, BASELINE))
 
     def save_table3(self) -> None:
         """Table 3: bi-LSTMs relative to convolutions."""
@@ -98,7 +97,7 @@ class Results:
     def save_table4(self) -> None:
         """Table 4: what each ranker gains from BM25 as a second feature."""
         name, split = self._ensemble_queries()
-        evaluation, baselines = Evaluation(split, self.workspace.results / "runs-ensembles"), {}
+        evaluation, baselines = Evaluation(split, self.workspace.runs("runs-ensembles")), {}
         for key in self.keys:
             ensembles = {
                 seed: cross_validate(
@@ -139,11 +138,11 @@ class Results:
             for measure in (AUC, AUC_BY_QUERY):
                 frame[f"{measure}, %"] = 100 * frame[measure] / frame.groupby("system")[measure].transform("last")
             self._save("figure3", frame.round(4), "Figure 3, by the number of training queries")
-            self._draw("figure3", match_tensor_figures.learning_curves(frame, AUC))
+            self.workspace.save_picture("figure3", match_tensor_figures.learning_curves(frame, AUC))
 
     def save_table5(self) -> None:
         """Table 5: pairs that a ranker orders wrongly and Match-Tensor rightly."""
-        runs = {name: next(iter(self.test.runs[name].values())) for name in self._compared()}
+        runs = {name: self.test.runs(name)[0] for name in self._compared()}
         if len(runs) < 2:
             return
         reference = runs.pop(NAMES["match-tensor"])
@@ -168,13 +167,9 @@ class Results:
     ) -> None:
         split = split or self.collection.test
         judged = split.topics["qid"].isin(split.qrels["qid"]).sum()
-        where = f"{self.collection.name}, the top {self.arguments.depth} of BM25 re-ranked"
+        where = f"{self.collection.label}, the top {self.arguments.depth} of BM25 re-ranked"
         seeds = f", {len(self.arguments.seeds)} seeds" if len(self.arguments.seeds) > 1 else ""
         self.workspace.save_table(name, table, f"{caption}. {where}, {judged:,} {queries} queries{seeds}")
-
-    def _draw(self, name: str, figure: plt.Figure) -> None:
-        figure.savefig(self.workspace.results / f"{name}.png", dpi=150)
-        plt.close(figure)
 
 
 if __name__ == "__main__":

@@ -2,14 +2,13 @@
 
 import shutil
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import pandas as pd
-import pyterrier as pt
 from ir_measures import nDCG
 
 from pipelines.common import Split
-from pipelines.comparison import Comparison, System, mean_over_seeds
+from pipelines.comparison import Comparison, System, mean_with_deviation
+from pipelines.kept import KeptRuns
 from pt_neural.experiment import auc, auc_per_query, expected_reciprocal_rank
 
 ERR = [expected_reciprocal_rank(10)] if shutil.which("perl") else []
@@ -23,36 +22,32 @@ class Evaluation:
 
     Args:
         split: The queries.
-        runs: Folder for the run files and the values of each query.
-
-    Attributes:
-        runs: The result frames of each system, by seed.
+        runs: Where runs are kept.
     """
 
-    def __init__(self, split: Split, runs: Path):
+    def __init__(self, split: Split, runs: KeptRuns):
         self.split = split
-        self.runs: dict[str, dict[int, pd.DataFrame]] = {}
-        self._comparison = Comparison(split, BY_QUERY, runs)
+        self.comparison = Comparison(split, BY_QUERY, runs)
 
     def add(self, name: str, system: System) -> None:
         """Run and measure a system whose name is not there yet: a transformer, or several by their seeds."""
-        if name not in self.runs:
-            seeds = system if isinstance(system, Mapping) else {0: system}
-            self.runs[name] = {seed: member.transform(self.split.topics) for seed, member in seeds.items()}
-            frames = {seed: pt.Transformer.from_df(run) for seed, run in self.runs[name].items()}
-            self._comparison.add({name: frames})
+        self.comparison.add({name: system})
+
+    def runs(self, name: str) -> list[pd.DataFrame]:
+        """The result frames of a system, one a seed."""
+        return list(self.comparison.frames[name].values())
 
     def by_seed(self, name: str) -> pd.DataFrame:
         """One row a seed, one column a measure."""
-        runs, qrels = self.runs[name].values(), self.split.qrels
-        values = {str(measure): self._comparison.seed_means(measure, name).to_numpy() for measure in BY_QUERY}
+        runs, qrels = self.runs(name), self.split.qrels
+        values = {str(measure): self.comparison.seed_means(measure, name).to_numpy() for measure in BY_QUERY}
         values[AUC] = [auc(run, qrels) for run in runs]
         values[AUC_BY_QUERY] = [auc_per_query(run, qrels).mean() for run in runs]
-        return pd.DataFrame(values, index=list(self.runs[name]))[MEASURES]
+        return pd.DataFrame(values, index=list(self.comparison.frames[name]))[MEASURES]
 
     def table(self, names: Sequence[str]) -> pd.DataFrame:
         """One row a system, one text column a measure: the mean, and the deviation over seeds if there are several."""
-        rows = [{"system": name, **self.by_seed(name).apply(mean_over_seeds)} for name in names]
+        rows = [{"system": name, **self.by_seed(name).apply(mean_with_deviation)} for name in names]
         return pd.DataFrame(rows)
 
     def gains(self, baselines: Mapping[str, str]) -> pd.DataFrame:

@@ -5,8 +5,8 @@ import time
 from ir_measures import RR, R, nDCG
 
 import pt_neural as pn
-from pipelines.common import load, parser
-from pipelines.comparison import alpha_picture, compare, tuned
+from pipelines.common import load, parsed, parser
+from pipelines.comparison import Comparison, alpha_picture, mean_curve, tuned_by_seed
 from pipelines.workspace import Workspace
 
 MEASURES = [nDCG @ 10, RR, R @ 100]
@@ -17,43 +17,54 @@ def main() -> None:
     arguments = parser(__doc__)
     arguments.add_argument("--queries", type=int, default=500, help="test queries, and as many to tune alpha on")
     arguments.add_argument("--epochs", type=int, default=6, help="epochs that DSSM is trained, at most")
-    arguments = arguments.parse_args()
+    arguments = parsed(arguments)
     started = time.perf_counter()
 
     collection = load(arguments.dataset).sample(arguments.queries, arguments.seed)
-    workspace = Workspace(arguments.out, "quickstart", collection)
+    workspace = Workspace(arguments, "quickstart", collection)
     index = workspace.index()
     bm25 = index.bm25()
     first_stages = {"BM25": bm25, "query likelihood": index.ql(), "SDM": index.sdm()}
     candidates = bm25 % 100
-    spaces = workspace.spaces("documents", workspace.documents, dim=200, seed=arguments.seed)
-    rankers = {f"DESM {pair.upper()}": workspace.desm(spaces, pair, "documents") for pair in ("in-out", "in-in")}
-    if collection.train is not None:
-        training = pn.Training(epochs=arguments.epochs, seed=arguments.seed)
-        dssm = pn.DSSM(training=training, documents=workspace.forward_index())
-        dssm = workspace.trained(dssm, *collection.examples(candidates))
-        rankers["DSSM"] = dssm, dssm.retriever(dssm.vectors)
+    rankers = {"DESM IN-OUT": {}, "DESM IN-IN": {}, "DSSM": {}}
+    for seed in arguments.seeds:
+        spaces = workspace.spaces("documents", workspace.documents, dim=200, seed=seed)
+        for pair in ("in-out", "in-in"):
+            rankers[f"DESM {pair.upper()}"][seed] = workspace.desm(spaces, pair, f"documents-seed{seed}")
+        if collection.train is not None:
+            training = pn.Training(epochs=arguments.epochs, seed=seed)
+            dssm = pn.DSSM(training=training, documents=workspace.forward_index())
+            dssm = workspace.trained(dssm, *collection.examples(candidates))
+            rankers["DSSM"][seed] = dssm, dssm.retriever(dssm.vectors)
 
     telescoped, everything, curves = {}, {}, {}
-    for name, (reranker, retriever) in rankers.items():
-        telescoped[f"BM25 top 100, {name}"] = candidates >> reranker
-        everything[f"all documents, {name}"] = retriever
-        for systems, setting, mixture in (
-            (telescoped, "BM25 top 100", candidates >> pn.Mixture(reranker, normalise="minmax")),
-            (everything, "all documents", pn.Mixture(retriever, bm25, normalise="minmax")),
-        ):
+    for name, seeds in rankers.items():
+        if not seeds:
+            continue
+        telescoped[f"BM25 top 100, {name}"] = {seed: candidates >> reranker for seed, (reranker, _) in seeds.items()}
+        everything[f"all documents, {name}"] = {seed: retriever % 100 for seed, (_, retriever) in seeds.items()}
+        mixtures = {
+            "BM25 top 100": {
+                seed: candidates >> pn.Mixture(reranker, normalise="minmax") for seed, (reranker, _) in seeds.items()
+            },
+            "all documents": {
+                seed: pn.Mixture(retriever, bm25, normalise="minmax") for seed, (_, retriever) in seeds.items()
+            },
+        }
+        for systems, (setting, by_seed) in zip((telescoped, everything), mixtures.items(), strict=True):
             mixed = f"{setting}, BM25 + {name}"
-            systems[mixed], curves[mixed] = tuned(mixture, collection, nDCG @ 10, arguments.seed)
+            tuned, alphas = tuned_by_seed(by_seed, collection, nDCG @ 10, arguments.seed)
+            systems[mixed] = {seed: system % 100 for seed, system in tuned.items()}
+            curves[mixed] = mean_curve(alphas)
 
-    systems = {name: system % 100 for name, system in (first_stages | telescoped | everything).items()}
-    workspace.save_table(
-        "table",
-        compare(systems, collection.test, MEASURES, baselines={"BM25": "*"}, runs=workspace.results / "runs"),
-        f"{collection.name}, {len(collection.test.topics):,} test queries; * differs from BM25 with p < 0.05",
-    )
-    workspace.save_settings({**vars(arguments), "alpha": {name: curve.alpha for name, curve in curves.items()}})
-    alpha_picture(curves, "Mixtures with BM25").savefig(workspace.results / "alpha.png", dpi=150)
-    print(f"\nTable, runs and alpha curves are in {workspace.results} ({time.perf_counter() - started:.0f} seconds).")
+    systems = {name: system % 100 for name, system in first_stages.items()} | telescoped | everything
+    comparison = Comparison(collection.test, MEASURES, workspace.runs())
+    comparison.add(systems)
+    caption = f"{collection.label}, {len(collection.test.topics):,} test queries; * differs from BM25 with p < 0.05"
+    comparison.save(workspace, "table", list(systems), {"BM25": "*"}, caption)
+    workspace.save_settings(alpha={name: curve.alpha for name, curve in curves.items()})
+    workspace.save_picture("alpha", alpha_picture(curves, "Mixtures with BM25"))
+    print(f"\nTable, runs and pictures are in {workspace.results} ({time.perf_counter() - started:.0f} seconds).")
 
 
 if __name__ == "__main__":

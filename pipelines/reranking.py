@@ -91,7 +91,7 @@ class RerankingRankers(TrainedRankers):
         if self.models:
             self.histories().to_csv(self.workspace.results / "histories.csv", index=False)
         made_of = {"bm25": repr(self.bm25), "negatives": self.negatives, "grades": self.grades}
-        self.workspace.save_settings({**vars(self.arguments), **made_of})
+        self.workspace.save_settings(**made_of)
 
 
 def hard_negatives(qrels: pd.DataFrame) -> str:

@@ -13,7 +13,6 @@ import argparse
 from collections.abc import Iterable
 from dataclasses import replace
 
-import matplotlib.pyplot as plt
 import pandas as pd
 
 from pipelines import ssi_figures
@@ -26,22 +25,23 @@ from pipelines.ssi_rankers import Rankers, Row
 from pipelines.ssi_tables import ROWS, Makers
 from pipelines.ssi_task import LinkTask, page_texts
 from pipelines.workspace import Workspace
+from pt_neural.experiment import bootstrap
 
 
 def main() -> None:
     """Print the tables, and save them with the values of each query, figures, settings and histories."""
-    arguments = options(__doc__.split("\n\n")[0])
+    arguments = options(__doc__)
     collection = load(arguments.dataset)
     if collection.train is None or collection.dev is None:
         raise SystemExit(f"{collection.name} lacks training or dev links, which SSI learns from and stops early by")
-    workspace = Workspace(arguments.out, "ssi", collection)
+    workspace = Workspace(arguments, "ssi", collection)
     results = Results(workspace, arguments)
     for number in arguments.tables:
         getattr(results, f"save_table_{number}")()
     for number in arguments.figures:
         getattr(results, f"save_figure_{number}")()
     results.save_histories()
-    workspace.save_settings(vars(arguments))
+    workspace.save_settings()
     print(f"\nTables and figures are in {workspace.results}.")
 
 
@@ -63,12 +63,18 @@ class Results:
         self.evaluations = self._evaluations(self.task)
         self.histories: list[pd.DataFrame] = []
 
-    def _evaluations(self, task: LinkTask) -> list[Evaluation]:
-        """All settings, or one where so many random documents would be the whole collection."""
+    def _evaluations(self, task: LinkTask, about: str = "") -> list[Evaluation]:
+        """All settings, or one where so many random documents would be the whole collection.
+
+        Args:
+            task: Its test queries.
+            about: Tells them from those of other tables whose systems have the same names.
+        """
         settings = list(self.arguments.settings)
         if self.arguments.random_documents >= len(task.docnos) and "collection" in settings:
             settings = ["collection"]
-        return [Evaluation(task, setting, self.arguments.random_documents) for setting in settings]
+        number, runs = self.arguments.random_documents, self.workspace.runs
+        return [Evaluation(task, setting, number, runs(f"runs-{setting}{about}")) for setting in settings]
 
     def save_table_1(self) -> None:
         """All kinds of W over a limited dictionary."""
@@ -83,7 +89,8 @@ class Results:
         apart = self.all.apart_from_test_documents().sample(self.arguments.queries)
         rankers = Rankers(self.workspace, self.arguments, apart, ", documents apart")
         makers = [lambda: self._parted(self.rankers, "links"), lambda: self._parted(rankers, "documents")]
-        self._save(3, f"test links between test documents, {self._limited}", rankers, makers, self._evaluations(apart))
+        evaluations = self._evaluations(apart, "-apart")
+        self._save(3, f"test links between test documents, {self._limited}", rankers, makers, evaluations)
 
     def _parted(self, rankers: Rankers, what: str) -> Row:
         number = len(rankers.task.collection.train.qrels)
@@ -130,7 +137,7 @@ class Results:
             for row in rows:
                 evaluation.add(row.system, row.rankers)
             values = evaluation.by_query("MAP", {row.name: row.system for row in rows})
-            self._draw(f"figure1-{evaluation.setting}", ssi_figures.scatter(values))
+            self.workspace.save_picture(f"figure1-{evaluation.setting}", ssi_figures.scatter(values))
         self._forget(rankers)
 
     def save_figure_2(self) -> None:
@@ -143,13 +150,9 @@ class Results:
             frames += [curve.assign(N=dim, share=share) for dim, curve in curves.items()]
             self._forget(rankers)
         frame = pd.concat(frames, ignore_index=True)
-        caption = f"Figure 2, mean training loss and dev rank loss. {self.workspace.collection.name}"
+        caption = f"Figure 2, mean training loss and dev rank loss. {self.workspace.collection.label}"
         self.workspace.save_table("figure2", frame.round(5), caption)
-        self._draw("figure2", ssi_figures.learning_curves(frame))
-
-    def _draw(self, name: str, figure: plt.Figure) -> None:
-        figure.savefig(self.workspace.results / f"{name}.png", dpi=150)
-        plt.close(figure)
+        self.workspace.save_picture("figure2", ssi_figures.learning_curves(frame))
 
     @property
     def _limited(self) -> str:
@@ -178,11 +181,13 @@ class Results:
             self._forget(self.rankers)
         for evaluation in evaluations:
             name = f"table{str(number).replace(', k = ', '-k')}-{evaluation.setting}"
-            caption = f"Table {number}, {about}. {self.workspace.collection.name}, {evaluation.describe()}"
+            caption = f"Table {number}, {about}. {self.workspace.collection.label}, {evaluation.describe()}"
             seeds = f", {len(self.arguments.seeds)} seeds" if len(self.arguments.seeds) > 1 else ""
             table = beside_paper(rows, evaluation, TABLES.get(str(number), {}))
-            self.workspace.save_table(name, table, f"{caption}{seeds}")
-            evaluation.values.to_csv(self.workspace.results / f"values-{name}.csv.gz", index=False)
+            frame = table.assign(row=[row.key for row in rows], run=[row.system for row in rows])
+            self.workspace.save_table(name, table, f"{caption}{seeds}", frame)
+            values = evaluation.by_query("MAP", {row.name: row.system for row in rows})
+            self.workspace.save_picture(name, bootstrap(values).plot().figure)
 
     def _forget(self, rankers: Rankers) -> None:
         """Keep the histories of what was trained, but not the models, which would add up."""

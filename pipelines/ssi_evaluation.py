@@ -9,14 +9,18 @@ import pyterrier as pt
 from ir_measures import AP, P
 
 from pipelines.common import Split
+from pipelines.comparison import run_name
+from pipelines.kept import KeptRuns
 from pipelines.ssi_task import LinkTask
 from pt_neural._evaluation import RunEvaluator
+from pt_neural._frames import with_scores
 from pt_neural.experiment import RankLoss, per_query, with_standard_errors
 
 Setting = Literal["candidates", "collection"]
 SETTINGS: tuple[Setting, ...] = ("candidates", "collection")
 MEASURES = {"Rank loss, %": RankLoss, "MAP": AP, "P@10": P @ 10}
 DIGITS = {"Rank loss, %": 2, "MAP": 3, "P@10": 3}
+DEPTH = 100  # documents a query in the run files
 QUERIES_PER_BLOCK = 50  # whose candidates are in memory at a time
 
 
@@ -36,36 +40,53 @@ class Evaluation:
             documents, of which the query's page and its links in other splits are dropped; those that a ranker does not
             retrieve tie below the others, as they do when they are re-ranked.
         random_documents: How many random ones.
-
-    Attributes:
-        values: One row a system, query and measure: ``name, qid, measure, value``.
+        runs: Where the values of queries are kept, and read from if they are there, beside runs of the best documents.
     """
 
-    def __init__(self, task: LinkTask, setting: Setting, random_documents: int):
-        self.task, self.setting, self.random_documents = task, setting, random_documents
-        self.values = pd.DataFrame(columns=["name", "qid", "measure", "value"])
+    def __init__(self, task: LinkTask, setting: Setting, random_documents: int, runs: KeptRuns):
+        self.task, self.setting, self.random_documents, self.runs = task, setting, random_documents, runs
+        self._values: dict[str, pd.DataFrame] = {}
+
+    @property
+    def values(self) -> pd.DataFrame:
+        """One row a system, query and measure: ``name, qid, measure, value``, the mean over seeds."""
+        return pd.concat(self._values.values(), ignore_index=True)
 
     def add(self, name: str, rankers: Mapping[int, Ranker]) -> None:
-        """Run and measure a system that is not there yet; the value of a query is the mean over its seeds."""
-        if name in set(self.values["name"]):
+        """Run and measure a system that is not there yet."""
+        if name in self._values:
             return
-        frames = [frame for ranker in rankers.values() for frame in self._measured(name, ranker)]
+        frames = [self._of_seed(run_name(name, seed), ranker) for seed, ranker in rankers.items()]
         values = pd.concat(frames).groupby(["qid", "measure"], sort=False)["value"].mean().reset_index()
-        values.insert(0, "name", name)
-        self.values = pd.concat([self.values, values], ignore_index=True) if len(self.values) else values
+        self._values[name] = values.assign(name=name)[["name", "qid", "measure", "value"]]
 
-    def _measured(self, name: str, ranker: Ranker) -> Iterator[pd.DataFrame]:
+    def _of_seed(self, name: str, ranker: Ranker) -> pd.DataFrame:
+        kept = self.runs.values()
+        kept = kept[kept["name"] == name]
+        if len(kept):
+            return kept
+        blocks = list(self._measured(name, ranker))
+        values = pd.concat([values for values, _ in blocks], ignore_index=True)
+        self.runs.save_run(name, pd.concat([best for _, best in blocks], ignore_index=True))
+        self.runs.save_values(values.assign(name=name)[["name", "qid", "measure", "value"]])
+        return values
+
+    def _measured(self, name: str, ranker: Ranker) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
+        """The values of blocks of queries, and their best documents."""
         test = self.task.collection.test
         starts = range(0, len(test.topics), QUERIES_PER_BLOCK)
         for start in pt.tqdm(starts, desc=f"{name}, {self.setting}", unit="block"):
             topics = test.topics.iloc[start : start + QUERIES_PER_BLOCK].reset_index(drop=True)
             split = Split(topics, test.qrels[test.qrels["qid"].isin(topics["qid"])])
             run = self._run(ranker, split, start)
-            scores = run["score"].to_numpy()
+            scores, values = run["score"].to_numpy(), []
             for label, measure in MEASURES.items():
                 evaluate = RunEvaluator(run, split.qrels, topics["qid"], measure)
                 factor = 100 if label.endswith("%") else 1
-                yield pd.DataFrame({"qid": evaluate.qids, "measure": label, "value": factor * evaluate(scores)})
+                values.append(
+                    pd.DataFrame({"qid": evaluate.qids, "measure": label, "value": factor * evaluate(scores)})
+                )
+            yield pd.concat(values, ignore_index=True), with_scores(run, scores).query(f"rank < {DEPTH}")
 
     def _run(self, ranker: Ranker, split: Split, start: int) -> pd.DataFrame:
         if self.setting == "candidates":

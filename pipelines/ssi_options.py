@@ -2,9 +2,9 @@
 
 import argparse
 
-from pipelines.common import parser
+from pipelines.common import parsed, parser
 from pipelines.ssi_evaluation import SETTINGS
-from pipelines.trained import add_training, parsed
+from pipelines.trained import add_training
 
 ABOUT = {
     1: "document-document ranking, limited dictionary",

@@ -30,7 +30,6 @@ class Learned:
 
 def add_training(arguments: argparse.ArgumentParser) -> None:
     """The options of every pipeline that trains rankers."""
-    arguments.add_argument("--seeds", type=int, nargs="+", help="seeds of training; None: --seed")
     arguments.add_argument("--fields", nargs="+", default=list(FIELDS), help="what all rankers read")
     arguments.add_argument("--epochs", type=int, default=20, help="epochs of training, at most")
     arguments.add_argument("--batch-size", type=int, default=256, help="groups a step; None: as each model has it")
@@ -46,13 +45,6 @@ def training_parser(description: str, rows: Sequence[str], default: Sequence[str
     arguments.add_argument("--dim", type=int, default=200, help="dimensions of LSA and of word embeddings")
     arguments.add_argument("--models", nargs="+", choices=rows, default=list(default), help="rows beside BM25")
     return arguments
-
-
-def parsed(arguments: argparse.ArgumentParser) -> argparse.Namespace:
-    """The arguments of the command line."""
-    values = arguments.parse_args()
-    values.seeds = values.seeds or [values.seed]
-    return values
 
 
 def training_collection(arguments: argparse.Namespace, learned: Sequence[str], others: Sequence[str]) -> Collection:

@@ -1,52 +1,42 @@
-"""The folder of a pipeline: what it builds is built once, and its tables and settings are written down."""
+"""The folder of a pipeline: what it builds is built once, and its tables, pictures and settings are written down."""
 
+import argparse
 import hashlib
 import json
 import re
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import pandas as pd
 import pyterrier as pt
 from pyterrier_dr import FlexIndex
 
 import pt_neural as pn
 from pipelines.common import FIELDS, Collection
+from pipelines.kept import KeptRuns, write_whole
+from pipelines.settings import as_json, command, of_runs, versions
 from pt_neural.rankers import BilinearRanker, TermVectors
-
-PACKAGES = (
-    "pt-neural",
-    "pyterrier",
-    "pyterrier-dr",
-    "pyserini",
-    "gensim",
-    "torch",
-    "lightning",
-    "lightgbm",
-    "tomotopy",
-    "scikit-learn",
-    "numpy",
-)
 
 
 class Workspace:
     """A folder for one pipeline on one dataset; what is already built there is used again.
 
     Args:
-        out: Where results go.
+        arguments: The pipeline's; ``arguments.out`` is where results go.
         pipeline: Name of the pipeline.
         collection: The dataset; its artifacts are shared by all pipelines, and kept apart by package versions.
     """
 
-    def __init__(self, out: Path, pipeline: str, collection: Collection):
-        self.collection = collection
-        slug = re.sub(r"[^\w.-]+", "-", collection.label).strip("-")
-        self.results = out / f"{pipeline}-{slug}"
-        self.artifacts = out / "artifacts" / f"{slug}-{_fingerprint(collection)}"
+    def __init__(self, arguments: argparse.Namespace, pipeline: str, collection: Collection):
+        self.arguments, self.pipeline, self.collection = arguments, pipeline, collection
+        label = slug(collection.label)
+        self.results = arguments.out / f"{pipeline}-{label}"
+        self.artifacts = arguments.out / "artifacts" / f"{label}-{_fingerprint(collection)}"
         self.results.mkdir(parents=True, exist_ok=True)
         self.artifacts.mkdir(parents=True, exist_ok=True)
 
@@ -169,17 +159,63 @@ class Workspace:
         vectors = self.built(f"{name}-vectors", lambda path: ranker.index(path, documents), opened)
         return load(self.artifacts / name, vectors=vectors)
 
-    def save_table(self, name: str, table: pd.DataFrame, caption: str) -> None:
-        """Print a table, and write it as CSV and Markdown."""
+    def chosen(self, name: str, choose: Callable[[], dict[str, Any]], *depends_on: Any) -> dict[str, Any]:
+        """Settings that are chosen once.
+
+        Args:
+            name: Of what has them.
+            choose: Gives them, as JSON can hold them.
+            *depends_on: What tells this choice from others.
+        """
+        digest = hashlib.sha256(f"{depends_on} {of_runs(self.arguments)}".encode()).hexdigest()[:12]
+        path = self.artifacts / f"chosen-{slug(name)}-{digest}.json"
+        if not path.exists():
+            chosen = choose()
+            write_whole(path, lambda file: json.dump(chosen, file))
+        return json.loads(path.read_text(encoding="utf-8"))
+
+    def runs(self, name: str = "runs") -> KeptRuns:
+        """The folder of runs of one set of queries; a run is made once as long as the settings are the same."""
+        return KeptRuns(self.results / name, of_runs(self.arguments))
+
+    def save_table(self, name: str, table: pd.DataFrame, caption: str, frame: pd.DataFrame | None = None) -> None:
+        """Print a table, and write it as Markdown and CSV.
+
+        Args:
+            name: Of the files.
+            table: What is printed.
+            caption: What it shows.
+            frame: The same for machines, which is then the CSV.
+        """
         print(f"\n{caption}\n\n{table.to_string(index=False)}", flush=True)
-        table.to_csv(self.results / f"{name}.csv", index=False)
+        (table if frame is None else frame).to_csv(self.results / f"{name}.csv", index=False)
         (self.results / f"{name}.md").write_text(f"{caption}\n\n{markdown(table)}\n", encoding="utf-8")
 
-    def save_settings(self, settings: dict[str, Any]) -> None:
-        """Write down what made the results."""
-        packages = {name: version(name) for name in PACKAGES}
-        text = json.dumps({**settings, "packages": packages}, indent=2, default=str)
-        (self.results / "settings.json").write_text(text + "\n", encoding="utf-8")
+    def save_picture(self, name: str, figure: plt.Figure) -> None:
+        """Write a picture as PNG, and close it."""
+        figure.savefig(self.results / f"{name}.png", dpi=150)
+        plt.close(figure)
+
+    def save_settings(self, **found: Any) -> None:
+        """Write down what made the results.
+
+        Args:
+            **found: What the pipeline chose by itself.
+        """
+        made = {
+            "command": command(self.pipeline, sys.argv[1:], self.collection),
+            "pipeline": self.pipeline,
+            "collection": self.collection.label,
+            "arguments": {name: value for name, value in vars(self.arguments).items() if name != "seed"},
+            "chosen": found,
+            "packages": versions(),
+        }
+        (self.results / "settings.json").write_text(as_json(made), encoding="utf-8")
+
+
+def slug(text: str) -> str:
+    """A text as part of a file's name."""
+    return re.sub(r"[^\w.-]+", "-", text).strip("-")
 
 
 def _fingerprint(collection: Collection) -> str:

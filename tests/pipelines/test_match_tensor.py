@@ -8,6 +8,7 @@ from sklearn.metrics import roc_auc_score
 
 from pipelines import match_tensor, match_tensor_figures
 from pipelines.common import Split, load
+from pipelines.kept import KeptRuns
 from pipelines.match_tensor_evaluation import MEASURES, Evaluation
 from pipelines.match_tensor_examples import first_words, misordered
 
@@ -40,7 +41,9 @@ def test_figure_4_is_relative_to_bm25(results, folder):
     assert gains.columns.tolist() == values.columns.tolist() == MEASURES
     for name in gains.index:
         assert_gains(gains.loc[name], values.loc[name], values.loc["BM25"])
-    run = pd.read_csv(results / "runs" / "SSM.res.gz", sep=" ", names=["qid", "q0", "docno", "rank", "score", "run"])
+    run = pd.read_csv(
+        results / "runs" / "SSM, seed 13.res.gz", sep=" ", names=["qid", "q0", "docno", "rank", "score", "run"]
+    )
     qrels = load(f"neural:folder:{folder}").test.qrels
     labels = run.merge(qrels, how="left", on=["qid", "docno"])["label"]
     assert values["AUC"]["SSM"] == pytest.approx(roc_auc_score(labels > 0, run["score"]), abs=1e-4)
@@ -61,7 +64,7 @@ def test_table_4_adds_bm25(results):
         assert_gains(gains.loc[name], values.loc[name], values.loc[name.removesuffix(" & BM25")])
     assert "21 dev queries" in (results / "table4.md").read_text()
     assert not read(results, "figure4-values").loc[OURS].equals(values.loc[OURS])  # which are of the test queries
-    assert len(list((results / "runs-ensembles").glob("*& BM25.res.gz"))) == 5
+    assert len(list((results / "runs-ensembles").glob("*& BM25, seed 13.res.gz"))) == 5
 
 
 def test_figure_3_ends_at_the_models_of_figure_4(results):
@@ -85,7 +88,8 @@ def test_table_5_has_pairs_of_each_ranker(results):
 
 def test_the_folder_tells_what_made_the_results(results):
     settings = json.loads((results / "settings.json").read_text())
-    assert (settings["negatives"], settings["grades"], settings["ensembles"]) == ("retrieved", None, "dev")
+    assert (settings["chosen"]["negatives"], settings["chosen"]["grades"]) == ("retrieved", None)
+    assert settings["arguments"]["ensembles"] == "dev"
     systems = pd.read_csv(results / "histories.csv")["system"].unique()
     assert set(systems) == {*OURS, "DRMM", *(f"{name}{kind}" for name in OURS for kind in (", CNN", ", 6 queries"))}
     for number in (3, 4):
@@ -117,7 +121,7 @@ def test_gains_are_of_means_over_seeds(tmp_path):
         ]
         return pt.Transformer.from_df(pd.DataFrame(rows, columns=["qid", "query", "docno", "score", "rank"]))
 
-    evaluation = Evaluation(Split(topics, qrels), tmp_path)
+    evaluation = Evaluation(Split(topics, qrels), KeptRuns(tmp_path, {}))
     evaluation.add("base", ranker([0, 0, 1, 1]))
     evaluation.add("two", {1: ranker([0, 0, 0, 0]), 2: ranker([0, 1, 1, 1])})
     evaluation.add("base", ranker([1, 1, 1, 1]))  # is there already

@@ -16,7 +16,7 @@ def test_quickstart_writes_table_runs_and_picture(run, capsys):
     assert table["system"].tolist()[:3] == ["BM25", "query likelihood", "SDM"]
     assert len(table) == 15
     assert table["system"].tolist()[-2:] == ["all documents, DSSM", "all documents, BM25 + DSSM"]
-    assert {"table.md", "alpha.png", "settings.json"} <= {path.name for path in results.iterdir()}
+    assert {"table.md", "alpha.png", "settings.json", "table.png"} <= {path.name for path in results.iterdir()}
     assert len(list((results / "runs").glob("*.res.gz"))) == 15
     assert "BM25 + DESM IN-OUT" in capsys.readouterr().out
 
@@ -38,8 +38,9 @@ def test_desm_writes_both_tables_and_all_figures(run, monkeypatch):
     assert len(four) == 2 + 4 + 4
     assert three["system"].tolist()[:2] == four["system"].tolist()[:2] == ["BM25", "LSA"]
     settings = json.loads((results / "settings.json").read_text())
-    assert len(settings["alpha"]) == 4
-    assert {"figure1.png", "figure4.png", "figure5.png", "alpha.png"} <= {path.name for path in results.iterdir()}
+    assert len(settings["chosen"]["alpha"]) == 4
+    pictures = {"figure1", "figure4", "figure5", "alpha", "table3", "table4"}
+    assert {path.stem for path in results.glob("*.png")} == pictures
 
 
 def small_embeddings(workspace, seed):

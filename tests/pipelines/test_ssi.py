@@ -7,6 +7,7 @@ import pytest
 
 from pipelines import ssi
 from pipelines.common import load
+from pipelines.kept import KeptRuns
 from pipelines.ssi_evaluation import Evaluation, Ranker, completed
 from pipelines.ssi_task import LinkTask, page_texts
 from tests.pipelines.conftest import SUBJECTS
@@ -123,26 +124,29 @@ def values_by_hand(task, overlap):
 
 
 @pytest.mark.parametrize("setting", ["candidates", "collection"])
-def test_both_settings_measure_all_documents_alike(links, overlap, setting):
+def test_both_settings_measure_all_documents_alike(links, overlap, setting, tmp_path):
     task = task_of(links)
-    evaluation = Evaluation(task, setting, 1000)
+    evaluation = Evaluation(task, setting, 1000, KeptRuns(tmp_path, {}))
     evaluation.add("overlap", {13: overlap})
     expected = values_by_hand(task, overlap)
     for label in expected:
         values = evaluation.by_query(label, {"overlap": "overlap"})["overlap"]
         np.testing.assert_allclose(values[expected.index], expected[label], atol=1e-9)
     assert len(evaluation.values) == 3 * 90
-    evaluation.add("overlap", {13: overlap})  # is there already
-    assert len(evaluation.values) == 3 * 90
+    again = Evaluation(task, setting, 1000, KeptRuns(tmp_path, {}))
+    again.add("overlap", {13: None})  # its values are kept
+    assert again.values.equals(evaluation.values)
+    best = pd.read_csv(tmp_path / "overlap, seed 13.res.gz", sep=" ", header=None)
+    assert set(best.groupby(0)[3].max()) == {84}  # of 90, without its own page and four links of other splits
 
 
-def test_the_value_of_a_query_is_the_mean_over_seeds(links, overlap):
+def test_the_value_of_a_query_is_the_mean_over_seeds(links, overlap, tmp_path):
     class Backwards(pt.Transformer):
         def transform(self, frame):
             run = overlap.reranker.transform(frame)
             return run.assign(score=-run["score"])
 
-    evaluation = Evaluation(task_of(links).sample(20), "candidates", 1000)
+    evaluation = Evaluation(task_of(links).sample(20), "candidates", 1000, KeptRuns(tmp_path, {}))
     evaluation.add("both", {13: overlap, 14: Ranker(Backwards(), overlap.retriever)})
     np.testing.assert_allclose(evaluation.by_query("Rank loss, %", {"both": "both"})["both"], 50)
 
@@ -230,8 +234,8 @@ def test_tables_1_and_2_have_the_rows_of_the_paper(results, setting):
 
 
 def test_standard_errors_are_those_of_the_values(results):
-    values = pd.read_csv(results / "values-table1-collection.csv.gz")
-    tfidf = values[values["name"] == "TFIDF, 40 words"]
+    values = pd.read_csv(results / "runs-collection" / "values.csv.gz")
+    tfidf = values[values["name"] == "TFIDF, 40 words, seed 13"]
     table = read(results, "table1-collection").loc["TFIDF"]
     for label, digits in zip(MEASURES, (2, 3, 3), strict=True):
         some = tfidf.loc[tfidf["measure"] == label, "value"]
@@ -258,7 +262,7 @@ def test_other_tables_and_figures(results):
     histories = pd.read_csv(results / "histories.csv")
     assert {"loss", "dev RankLoss", "epoch", "seed"} <= set(histories)
     assert not histories.duplicated().any()
-    assert json.loads((results / "settings.json").read_text())["keywords"] == [3]
+    assert json.loads((results / "settings.json").read_text())["arguments"]["keywords"] == [3]
 
 
 def test_across_languages(languages):
