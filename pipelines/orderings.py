@@ -1,4 +1,4 @@
-"""The papers' main orderings, each outcome_of on the runs of our pipelines."""
+"""The papers' main orderings, each tested on the runs of our pipelines."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class Ordering:
         paper: Name of the model of the paper that reports it.
         where: Its section, table or figure.
         says: The ordering in words.
-        pipeline: Whose runs it is outcome_of on.
+        pipeline: Whose runs it is tested on.
         runs: The folder of these runs.
         better: The system that the paper finds better, by name; or two names: the gain of one over the other.
         worse: The other one, likewise.
@@ -75,7 +75,7 @@ def outcome_of(ordering: Ordering, values: pd.DataFrame) -> Outcome | None:
     """Test an ordering; None where a system is lacking.
 
     Args:
-        ordering: What is to be outcome_of.
+        ordering: What is to be tested.
         values: One row a run, query and measure: ``system, seed, qid, measure, value``.
     """
     values = values[values["measure"] == ordering.measure]

@@ -26,7 +26,7 @@ collections are not public, so figures are to be compared within a column: the q
 ORDERED = """\
 ## Orderings of the papers
 
-Each ordering is outcome_of by a paired t-test over queries, of the values of {measures}. *yes* and *no* are differences
+Each ordering is tested by a paired t-test over queries, of the values of {measures}. *yes* and *no* are differences
 with p < 0.05, *level* is what is less certain; where there are several seeds, the value of a query is the mean over
 them, and the differences of the seeds are given too. P-values are not corrected for the number of orderings.
 """
