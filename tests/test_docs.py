@@ -1,0 +1,113 @@
+"""The documentation's pages: every code block runs, and every public name has its place in the API."""
+
+import re
+import shutil
+import textwrap
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pytest
+
+import pt_neural as pn
+
+PAGES = Path(pn.__file__).parent / "pt_docs"
+FIRST = "overview"  # builds what the other pages start from
+BLOCK = re.compile(r"^\.\. code-block:: python\n((?:   :.*\n)*)\n((?:(?:   .*)?\n)+)", re.MULTILINE)
+PUBLIC = [f"pt_neural.{name}" for name in pn.__all__ if name != "experiment"]
+PUBLIC += [f"pt_neural.experiment.{name}" for name in pn.experiment.__all__]
+
+
+def blocks(page: str) -> list[str]:
+    """The Python of a page."""
+    text = (PAGES / f"{page}.rst").read_text(encoding="utf-8")
+    return [textwrap.dedent(code) for _, code in BLOCK.findall(text)]
+
+
+PYTHON = sorted(page.stem for page in PAGES.glob("*.rst") if blocks(page.stem))
+
+
+def run(page: str) -> dict[str, object]:
+    """The names that a page's blocks leave, run one after the other in the working directory."""
+    names: dict[str, object] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)  # what a reader would see on the screen
+        for number, block in enumerate(blocks(page)):
+            exec(compile(block, f"{page}.rst, block {number}", "exec"), names)
+    plt.close("all")
+    return names
+
+
+@pytest.fixture(scope="session")
+def overview(tmp_path_factory) -> tuple[Path, dict[str, object]]:
+    """The folder in which the first page has run, and the names that it left."""
+    folder = tmp_path_factory.mktemp("overview")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        return folder, run(FIRST)
+
+
+def test_the_overview_runs(overview):
+    folder, names = overview
+    assert {path.name for path in folder.iterdir()} == {
+        "pydocs.lucene",
+        "pydocs.forward",
+        "pydocs.spaces",
+        "pydocs.dssm",
+    }
+    assert 0 < names["curve"].alpha < 1
+    means = names["curve"].per_query.mean(axis=1)
+    assert means.max() > means[0.0] > 0.2  # the mixture is better than BM25 alone, which alpha 0 is
+
+
+@pytest.mark.parametrize("page", [page for page in PYTHON if page != FIRST])
+def test_a_page_runs(page, overview, tmp_path, monkeypatch):
+    shutil.copytree(overview[0], tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    run(page)
+
+
+def test_blocks_are_found():
+    code = sum(page.read_text(encoding="utf-8").count("code-block:: python") for page in PAGES.glob("*.rst"))
+    assert code == sum(len(blocks(page)) for page in PYTHON) > 40
+
+
+@pytest.fixture(scope="module")
+def documented() -> set[str]:
+    """The full names that the API page describes."""
+    module, names = "", set()
+    directive = re.compile(
+        r"^ *\.\. (?:py:)?(currentmodule|autoclass|autofunction|class|data):: ([\w.]+)", re.MULTILINE
+    )
+    for kind, name in directive.findall((PAGES / "api.rst").read_text(encoding="utf-8")):
+        if kind == "currentmodule":
+            module = name
+        else:
+            names.add(name if name.startswith("pt_neural.") else f"{module}.{name}")
+    return names | {name.removesuffix(".explain") for name in names if name == "pt_neural.explain.explain"}
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_public_name_is_documented(name, documented):
+    assert name in documented
+
+
+def look_up(name: str) -> object:
+    room, _, own = name.removeprefix("pt_neural.").rpartition(".")
+    return getattr(getattr(pn, room) if room else pn, own)
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_public_name_has_a_docstring(name):
+    thing = look_up(name)
+    kind = thing if isinstance(thing, Callable) else type(thing)
+    assert len((kind.__doc__ or "").split()) > 4, f"{name} says nothing"
+
+
+def test_pages_are_linked_and_links_lead_somewhere():
+    texts = {page.stem: page.read_text(encoding="utf-8") for page in PAGES.glob("*.rst")}
+    in_contents = set(re.findall(r"<([\w-]+)>$", texts["index"], re.MULTILINE))
+    assert in_contents == set(texts) - {"index"}
+    linked = {page for text in texts.values() for page in re.findall(r":doc:`([\w-]+)`", text)}
+    assert linked <= set(texts)
