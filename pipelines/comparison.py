@@ -6,7 +6,6 @@ from functools import partial
 import matplotlib.pyplot as plt
 import pandas as pd
 import pyterrier as pt
-from cycler import cycler
 from ir_measures import Measure, nDCG
 
 import pt_neural as pn
@@ -187,10 +186,8 @@ def mean_curve(curves: Mapping[int, AlphaCurve]) -> AlphaCurve:
 
 def alpha_picture(curves: dict[str, AlphaCurve], title: str) -> plt.Figure:
     """How mixtures depend on alpha, one curve each."""
-    figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
-    axes.set_prop_cycle(cycler(color=["#0072B2", "#E69F00", "#009E73", "#CC79A7"]) * cycler(linestyle=["-", "--"]))
+    figure, axes = plt.subplots(figsize=(7.5, 4.8), layout="constrained")
     for name, curve in curves.items():
         curve.plot(axes, label=name, interval=False)
-    axes.legend(fontsize="small")
-    axes.set_title(title)
+    figure.suptitle(title)
     return figure
