@@ -95,6 +95,7 @@ class Results:
         baselines = frame[~frame["system"].isin(PARTS)]
         best = baselines.loc[baselines["mean"].idxmax(), "system"]
         frame = frame[frame["system"].isin([*PARTS, best])].assign(difference=-frame["difference"])
+        frame = frame.drop(columns="baseline")
         frame.insert(0, "measure", str(measure))
         frame.insert(1, DUET, values[DUET].mean())
         return frame.rename(columns={"system": "against"})

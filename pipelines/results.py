@@ -13,6 +13,7 @@ import pandas as pd
 from pipelines import ssi_paper
 from pipelines.orderings import ORDERINGS, Ordering, outcome_of
 from pipelines.papers import TABLES, PaperTable
+from pipelines.reasons import REASONS
 from pipelines.result_folders import ResultFolder, result_folders
 from pipelines.workspace import markdown
 
@@ -90,8 +91,8 @@ def ordering_section(paper: str, orderings: Sequence[Ordering], folders: Sequenc
         if not found:
             continue
         rows.append({"ordering": f"{ordering.says} ({ordering.where})", **{n: str(o) for n, o in found.items()}})
-        if ordering.why and any(outcome.verdict != "yes" for outcome in found.values()):
-            reasons.append(f"- *{ordering.says}*: {ordering.why}")
+        if ordering.says in REASONS and any(outcome.verdict != "yes" for outcome in found.values()):
+            reasons.append(f"- *{ordering.says}*: {REASONS[ordering.says]}")
     if rows:
         yield f"### {paper}\n"
         yield markdown(pd.DataFrame(rows).fillna("–")) + "\n"

@@ -13,6 +13,7 @@ from pipelines import __main__ as listing
 from pipelines import results
 from pipelines.kept import KeptRuns
 from pipelines.orderings import ORDERINGS, Ordering, outcome_of
+from pipelines.reasons import REASONS
 from pipelines.result_folders import result_folders
 
 QIDS = [f"q{number}" for number in range(30)]
@@ -95,6 +96,10 @@ def test_the_page_has_ours_beside_the_papers(out, monkeypatch, tmp_path):
     assert "DESM, Table 3" not in text  # nothing of it was run
     assert "python -m pipelines.duet\n" in text
     assert "torch 2.0" in text
+
+
+def test_reasons_are_of_orderings():
+    assert set(REASONS) <= {ordering.says for ordering in ORDERINGS}
 
 
 def test_without_results_it_says_what_to_do(monkeypatch, tmp_path):
