@@ -153,7 +153,7 @@ ORDERINGS = [
     Ordering(
         "Duet",
         "Figure 4",
-        "and for the distributed model",
+        "judged (here: retrieved) negatives are better than random ones for the distributed model",
         *DUET,
         "Distributed",
         "Distributed, random negatives",
@@ -176,7 +176,9 @@ ORDERINGS = [
         "Match-Tensor",
         "Match-Tensor, CNN",
     ),
-    Ordering("Match-Tensor", "Table 3", "and for SSM", *MATCH_TENSOR, "SSM", "SSM, CNN"),
+    Ordering(
+        "Match-Tensor", "Table 3", "bi-LSTMs are better than convolutions for SSM", *MATCH_TENSOR, "SSM", "SSM, CNN"
+    ),
     *(
         Ordering(
             "Match-Tensor",

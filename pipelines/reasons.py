@@ -60,8 +60,12 @@ REASONS = {
     "judged (here: retrieved) negatives are better than random ones for the Duet": (
         "documents that were retrieved and not judged may be relevant all the same."
     ),
-    "and for the distributed model": ("documents that were retrieved and not judged may be relevant all the same."),
-    "and for SSM": ("the difference has the paper's sign, but the test queries are few."),
+    "judged (here: retrieved) negatives are better than random ones for the distributed model": (
+        "documents that were retrieved and not judged may be relevant all the same."
+    ),
+    "bi-LSTMs are better than convolutions for SSM": (
+        "the difference has the paper's sign, but the test queries are few."
+    ),
     "Match-Tensor+SSM gains more from BM25 than Match-Tensor": (
         "the hybrid knows as much of exact matches as Match-Tensor does; the paper's difference between the "
         "two is a tenth of a percent."
@@ -73,8 +77,8 @@ REASONS = {
     ),
     "full W is better than TFIDF": ("a weight for every pair of words asks for more links than there are."),
     "correlated hashing is better than hash kernels with αI": (
-        "rank loss has the paper's order. Hash kernels with αI keep the weight of every word on itself apart "
-        "from those of the pairs, which favours the average precision of pages with the query's rare words; "
-        "the paper has many times our words and links, among which random collisions cost more."
+        "hash kernels with αI keep the weight of every word on itself apart from those of the pairs, which "
+        "favours the average precision of pages with the query's rare words; the paper has many times our "
+        "words and links, among which random collisions cost more."
     ),
 }

@@ -152,7 +152,7 @@ def ssi_section(number: str, title: str, folders: Sequence[ResultFolder]) -> Ite
                     columns[_heading(folder, values)] = ["–" if mean is None else f"{mean:.3f}" for mean in known]
         if len(columns) > 1:
             yield f"### SSI, {title}: {measure}\n"
-            yield markdown(pd.DataFrame({"row": list(rows), **columns})) + "\n"
+            yield markdown(pd.DataFrame({"system": [ssi_paper.NAMES[row] for row in rows], **columns})) + "\n"
 
 
 def commands(folders: Iterable[ResultFolder]) -> Iterator[str]:

@@ -5,6 +5,38 @@ Each row has the parameters (or the setting), the rank loss in percent, MAP and 
 
 COLUMNS = ("paper: params", "paper: rank loss, %", "paper: MAP", "paper: P@10")
 
+NAMES = {
+    "tfidf": "TFIDF",
+    "qe": "query expansion",
+    "lsa": "LSA",
+    "mixture": "α LSA + (1 - α) TFIDF",
+    "diagonal": "SSI: W diagonal",
+    "full": "SSI: W unconstrained",
+    "sparse-1000": "SSI: sparse W, 1000 a row",
+    "sparse-100": "SSI: sparse W, 100 a row",
+    "sparse-10": "SSI: sparse W, 10 a row",
+    "symmetric": "SSI: U'U + I",
+    "low-rank": "SSI: U'V + I",
+    "no-identity": "SSI: U'V",
+    "embedded-0": "SSI: (U'V)_n + I, largest n",
+    "embedded-1": "SSI: (U'V)_n + I, middle n",
+    "embedded-2": "SSI: (U'V)_n + I, smallest n",
+    "hash-0": "SSI: hash kernels, 1M",
+    "hash-1": "SSI: hash kernels, 3M",
+    "hash-2": "SSI: hash kernels, 6M",
+    "hash-identity-0": "SSI: hash kernels + αI, 1M",
+    "hash-identity-1": "SSI: hash kernels + αI, 3M",
+    "hash-identity-2": "SSI: hash kernels + αI, 6M",
+    "correlated-2": "SSI: correlated hashing of 2-grams",
+    "correlated-1": "SSI: correlated hashing of words",
+    "cl-lsa": "CL-LSA",
+    "cl-lsa+tfidf": "CL-LSA + TFIDF of translations",
+    "english": "SSI on translations",
+    "cross": "SSI across languages",
+    "cross+tfidf": "SSI across languages + TFIDF of translations",
+    "cross+english": "SSI across languages + SSI on translations",
+}
+
 TABLES: dict[str, dict[str, tuple[str, str, str, str]]] = {
     "1": {
         "tfidf": ("0", "1.62", "0.329±0.010", "0.163±0.006"),
