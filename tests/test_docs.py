@@ -16,7 +16,7 @@ PAGES = Path(pn.__file__).parent / "pt_docs"
 FIRST = "overview"  # builds what the other pages start from
 BLOCK = re.compile(r"^\.\. code-block:: python\n((?:   :.*\n)*)\n((?:(?:   .*)?\n)+)", re.MULTILINE)
 PUBLIC = [f"pt_neural.{name}" for name in pn.__all__ if name != "experiment"]
-PUBLIC += [f"pt_neural.experiment.{name}" for name in pn.experiment.__all__]
+PUBLIC += [f"pt_neural.experiment.{name}" for name in pn.experiment.__all__ if name not in pn.__all__]
 
 
 def blocks(page: str) -> list[str]:
