@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class DESM(TwoTower):
     """Mean cosine similarity of the query's words to the centroid of the document's words, in two embedding spaces.
 
-    DESM(Q, D) = 1/|Q| sum over q of cos(q, D̄), with D̄ = 1/|D| sum over d of d / ||d|| (section 2.2, equations
-    5 and 6). With ``query="in"`` and ``document="out"`` this is DESM IN-OUT (equation 7), with ``"in"`` twice
+    ``DESM(Q, D) = 1/|Q| sum over q of cos(q, D̄)``, with ``D̄ = 1/|D| sum over d of d / ||d||`` (section 2.2,
+    equations 5 and 6). With ``query="in"`` and ``document="out"`` this is DESM IN-OUT (equation 7), with ``"in"`` twice
     DESM IN-IN (equation 8); the other two pairs are possible as well (footnote 2). As the mean of unit query vectors
     times the unit centroid it is one dot product: documents are kept by :meth:`~TwoTower.index`, retrieved by
     :meth:`~TwoTower.retriever`, and re-ranked from text, from a forward index or from kept vectors.
@@ -35,7 +35,7 @@ class DESM(TwoTower):
         spaces: The word embeddings.
         query: Space of the query's words, ``"in"`` or ``"out"``.
         document: Space of the document's words.
-        count_unknown: Whether |Q| counts words that the embeddings lack. The paper leaves it open. It does not change
+        count_unknown: Whether ``|Q|`` counts words that the embeddings lack. The paper leaves it open. It does not change
             the ranking of one query's documents, but the weight of DESM in a mixture: with True, a query that is
             half known is trusted half as much.
         fields: Text columns, joined by a space; those that a frame lacks are passed over, one must be there. None for
