@@ -35,9 +35,9 @@ class DESM(TwoTower):
         spaces: The word embeddings.
         query: Space of the query's words, ``"in"`` or ``"out"``.
         document: Space of the document's words.
-        count_unknown: Whether ``|Q|`` counts words that the embeddings lack. The paper leaves it open. It does not change
-            the ranking of one query's documents, but the weight of DESM in a mixture: with True, a query that is
-            half known is trusted half as much.
+        count_unknown: Whether ``|Q|`` counts words that the embeddings lack. The paper leaves it open. It does not
+            change the ranking of one query's documents, but the weight of DESM in a mixture: with True, a query that
+            is half known is trusted half as much.
         fields: Text columns, joined by a space; those that a frame lacks are passed over, one must be there. None for
             those of ``documents``, or ``title`` and ``text``.
         documents: A forward index, to re-rank by ``docno``.
