@@ -170,7 +170,7 @@ class DocumentRepresentations(pt.Artifact):
         return DocumentRepresentations, (str(self.path),)
 
     def __repr__(self) -> str:
-        return f"DocumentRepresentations({str(self.path)!r}, {len(self):,} documents, {self.dtype})"
+        return f"DocumentRepresentations({Path(self.path).name!r}, {len(self):,} documents, {self.dtype})"
 
 
 def forward_index_writer(

@@ -164,4 +164,4 @@ class TermVectors(pt.Artifact, KeptTable):
         return TermVectors, (str(self.path),)
 
     def __repr__(self) -> str:
-        return f"TermVectors({str(self.path)!r})"
+        return f"TermVectors({Path(self.path).name!r})"

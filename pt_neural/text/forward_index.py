@@ -198,4 +198,4 @@ class ForwardIndex(pt.Artifact):
         return ForwardIndex, (str(self.path),)
 
     def __repr__(self) -> str:
-        return f"ForwardIndex({str(self.path)!r}, {len(self):,} documents)"
+        return f"ForwardIndex({Path(self.path).name!r}, {len(self):,} documents)"

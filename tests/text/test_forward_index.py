@@ -68,7 +68,7 @@ def test_opens_again_by_path_artifact_and_pickle(index):
         assert isinstance(again, ForwardIndex)
         assert again.all().terms.tolist() == index.all().terms.tolist()
         assert isinstance(again.all().terms, np.memmap)
-    assert repr(index) == f"ForwardIndex({str(index.path)!r}, 6 documents)"
+    assert repr(index) == f"ForwardIndex({index.path.name!r}, 6 documents)"
 
 
 def test_fields_are_chosen(tmp_path, corpus):
