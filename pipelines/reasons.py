@@ -43,6 +43,15 @@ REASONS = {
     ),
     "more negatives are better for CLSM": ("all were trained for the same few epochs."),
     "more negatives are better for DSSM": ("all were trained for the same few epochs."),
+    "DSSM is better than LSA": (
+        "training was short: `make demo`, with more steps and negatives from the batch, trains a far better DSSM."
+    ),
+    "hash kernels are better with αI": (
+        "training was short; without αI the weight of a word on itself must be learned with the pairs."
+    ),
+    "correlated hashing is better than hash kernels": (
+        "training was short, and few epochs are left after that of the first embedding."
+    ),
     "phrases translate better than words": ("titles are so short that few phrases are learned beside their words."),
     "LDA is better than the unigram model": (
         "the texts are titles of a few words, which hardly tell a document's topics, or the queries are few."
@@ -58,10 +67,12 @@ REASONS = {
         "are not read."
     ),
     "judged (here: retrieved) negatives are better than random ones for the Duet": (
-        "documents that were retrieved and not judged may be relevant all the same."
+        "documents that were retrieved and not judged may be relevant all the same: docstrings of several "
+        "packages say the same thing."
     ),
     "judged (here: retrieved) negatives are better than random ones for the distributed model": (
-        "documents that were retrieved and not judged may be relevant all the same."
+        "documents that were retrieved and not judged may be relevant all the same: docstrings of several "
+        "packages say the same thing."
     ),
     "bi-LSTMs are better than convolutions for SSM": (
         "the difference has the paper's sign, but the test queries are few."
