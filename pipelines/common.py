@@ -40,15 +40,12 @@ class Collection:
     @property
     def place(self) -> Path | None:
         """Where a folder lies; None for other datasets."""
-        return Path(self.name.removeprefix(FOLDER)).resolve() if self.name.startswith(FOLDER) else None
+        return _place(self.name)
 
     @property
     def label(self) -> str:
-        """A short name, without the place of a folder: its path among ``PT_NEURAL_COLLECTIONS``, or its last part."""
-        if self.place is None:
-            return self.name
-        collections = Path(os.environ.get("PT_NEURAL_COLLECTIONS") or self.place.parent).resolve()
-        return str(self.place.relative_to(collections)) if self.place.is_relative_to(collections) else self.place.name
+        """A short name, without the place of a folder."""
+        return short_name(self.name)
 
     def examples(self, candidates: pt.Transformer) -> list[pd.DataFrame]:
         """What a model with a forward index is fitted on: judged pairs of train, and the candidates of dev.
@@ -63,6 +60,19 @@ class Collection:
         """At most so many of the judged queries of dev and test, drawn at random."""
         dev = self.dev and self.dev.sample(queries, seed)
         return replace(self, dev=dev, test=self.test.sample(queries, seed))
+
+
+def _place(name: str) -> Path | None:
+    return Path(name.removeprefix(FOLDER)).resolve() if name.startswith(FOLDER) else None
+
+
+def short_name(name: str) -> str:
+    """A dataset's name; that of a folder is its path among ``PT_NEURAL_COLLECTIONS``, or the last part of its path."""
+    place = _place(name)
+    if place is None:
+        return name
+    collections = Path(os.environ.get("PT_NEURAL_COLLECTIONS") or place.parent).resolve()
+    return str(place.relative_to(collections)) if place.is_relative_to(collections) else place.name
 
 
 def load(name: str) -> Collection:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
-from pipelines.common import FOLDER, Collection
+from pipelines.common import FOLDER, Collection, short_name
 
 PACKAGES = (
     "pt-neural",
@@ -48,16 +48,20 @@ def command(pipeline: str, given: list[str], collection: Collection) -> str:
         given: The arguments that were given.
         collection: The dataset.
     """
-    dataset = collection.label
-    if collection.place is not None:
-        dataset = f"{FOLDER}$PT_NEURAL_COLLECTIONS/{dataset}"
     words, rest = [], iter(given)
     for word in rest:
         if word in ("--dataset", "--out"):
             next(rest)
         elif not word.startswith(("--dataset=", "--out=")):
-            words.append(shlex.quote(word))
-    return " ".join(["python -m", f"pipelines.{pipeline.replace('-', '_')}", "--dataset", dataset, *words])
+            words.append(_dataset(word) if word.startswith(FOLDER) else shlex.quote(word))
+    module = f"pipelines.{pipeline.replace('-', '_')}"
+    return " ".join(["python -m", module, "--dataset", _dataset(collection.name), *words])
+
+
+def _dataset(name: str) -> str:
+    """The name of a dataset, with that of a folder's place left to the environment."""
+    label = short_name(name)
+    return f"{FOLDER}$PT_NEURAL_COLLECTIONS/{label}" if name.startswith(FOLDER) else label
 
 
 def as_json(settings: Mapping[str, Any]) -> str:
