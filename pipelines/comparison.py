@@ -34,6 +34,7 @@ class Comparison:
         self.split, self.measures, self.runs = split, measures, runs
         self.frames: dict[str, dict[int | None, pd.DataFrame]] = {}  # the runs of each system, by seed
         self._result = pd.DataFrame()
+        self._by_query: dict[str, pd.DataFrame] = {}  # by measure: one row a query, one column a run
 
     def __contains__(self, name: str) -> bool:
         return name in self.frames
@@ -62,16 +63,16 @@ class Comparison:
             perquery=True,
         )
         self._result = pd.concat([self._result, result], ignore_index=True)
+        self._by_query = {str(measure): per_query(self._result, measure) for measure in self.measures}
         self.runs.save_values(self._result)
 
     def values(self, measure: Measure, names: Iterable[str]) -> pd.DataFrame:
         """One row a query, one column a system: the mean over its seeds."""
-        values = per_query(self._result, measure)
-        return mean_over_seeds(values, {name: self._members(name) for name in names})
+        return mean_over_seeds(self._by_query[str(measure)], {name: self._members(name) for name in names})
 
     def seed_means(self, measure: Measure, name: str) -> pd.Series:
         """The mean over queries of each run of a system."""
-        return per_query(self._result, measure)[self._members(name)].mean()
+        return self._by_query[str(measure)][self._members(name)].mean()
 
     def _members(self, name: str) -> list[str]:
         return [run_name(name, seed) for seed in self.frames[name]]

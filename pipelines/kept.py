@@ -22,7 +22,6 @@ class KeptRuns:
     Args:
         folder: Where they are. It is emptied if what is in it was made with other settings.
         settings: All that the runs depend on, besides their names.
-
     """
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]):

@@ -175,8 +175,8 @@ class Workspace:
         return json.loads(path.read_text(encoding="utf-8"))
 
     def runs(self, name: str = "runs") -> KeptRuns:
-        """The folder of runs of one set of queries; a run is made once as long as the settings are the same."""
-        return KeptRuns(self.results / name, of_runs(self.arguments))
+        """The runs of one set of queries, each made once as long as the settings and the collection are the same."""
+        return KeptRuns(self.results / name, {**of_runs(self.arguments), "artifacts": self.artifacts.name})
 
     def save_table(self, name: str, table: pd.DataFrame, caption: str, frame: pd.DataFrame | None = None) -> None:
         """Print a table, and write it as Markdown and CSV.

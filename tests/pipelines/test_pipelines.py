@@ -1,12 +1,14 @@
 """The pipelines end to end, on a collection so small that the figures mean nothing but the files must be there."""
 
 import json
+import shutil
 
 import pandas as pd
 import pytest
 
-from pipelines import desm, embedding_settings, lsa_settings, quickstart
+from pipelines import desm, duet, embedding_settings, lsa_settings, quickstart
 from pipelines.common import load
+from pipelines.kept import VALUES, read_values
 from pipelines.workspace import markdown
 
 
@@ -29,6 +31,19 @@ def test_second_run_builds_nothing(run, capsys):
     pd.testing.assert_frame_equal(second, first)
 
 
+def test_a_folder_of_the_same_name_elsewhere_has_runs_of_its_own(run_in, folder, tmp_path):
+    """Results are named by the collection, so that those of another one of that name would be taken for its own."""
+    other, out = tmp_path / folder.name, tmp_path / "out"
+    shutil.copytree(folder, other)
+    documents = [json.loads(line) for line in (folder / "corpus.jsonl").read_text().splitlines()]
+    swapped = [{**one, "text": two["text"]} for one, two in zip(documents, documents[1:] + documents[:1], strict=True)]
+    (other / "corpus.jsonl").write_text("\n".join(map(json.dumps, swapped)))
+    first, second = (
+        values_of(run_in(out, duet, "--models", "ql", "--figures", dataset=place)) for place in (folder, other)
+    )
+    assert not first.equals(second)
+
+
 def test_desm_writes_both_tables_and_all_figures(run, monkeypatch):
     monkeypatch.setattr(desm, "MIN_QUERIES", 10)
     monkeypatch.setattr(desm, "embeddings", lambda workspace, dim, seed: small_embeddings(workspace, seed))
@@ -41,6 +56,10 @@ def test_desm_writes_both_tables_and_all_figures(run, monkeypatch):
     assert len(settings["chosen"]["alpha"]) == 4
     pictures = {"figure1", "figure4", "figure5", "alpha", "table3", "table4"}
     assert {path.stem for path in results.glob("*.png")} == pictures
+
+
+def values_of(results):
+    return read_values(results / "runs" / VALUES)
 
 
 def small_embeddings(workspace, seed):
