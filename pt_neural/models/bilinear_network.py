@@ -9,8 +9,9 @@ from scipy.sparse import csr_array
 from torch import Tensor, nn
 
 from pt_neural.models.bilinear_shape import Shape, pair_places
-from pt_neural.models.bilinear_steps import Parts, Rates, Rows, learn, learn_in_turn, pair_rows
+from pt_neural.models.bilinear_steps import Parts, Rates, learn, learn_in_turn, pair_rows
 from pt_neural.rankers.weighed import Weighed
+from pt_neural.text.compiled import Rows
 from pt_neural.training import Training
 from pt_neural.training.sampling import Batch
 

@@ -8,23 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pt_neural.models.compiled import compiled
+from pt_neural.text.compiled import Rows, compiled
 
 # All in one file, for a change of another would not reach what numba has kept of the callers.
-
-
-class Rows(NamedTuple):
-    """Sparse vectors of texts.
-
-    Attributes:
-        starts: Where each text starts, int64, one longer than the number of texts.
-        terms: Terms of the texts, int32, ascending within each.
-        weights: Their weights, float32.
-    """
-
-    starts: np.ndarray
-    terms: np.ndarray
-    weights: np.ndarray
 
 
 class Texts(NamedTuple):
