@@ -20,10 +20,10 @@ _FILES = {
     "MatchTensorSSM": "match_tensor",
     "PhraseTranslation": "phrase_translation",
     "PLSA": "plsa",
-    "Rocchio": "rocchio",
-    "SSI": "ssi",
+    "Rocchio": "ssi.rocchio",
+    "SSI": "ssi.ssi",
     "SSM": "ssm",
-    "TFIDF": "tf_idf",
+    "TFIDF": "ssi.tf_idf",
     "TopicCosine": "topic_cosine",
     "WordTranslation": "word_translation",
 }

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 from pt_neural._arguments import checked_number
 from pt_neural._frames import ranks, with_scores
-from pt_neural.models.tf_idf import TFIDF
+from pt_neural.models.ssi.tf_idf import TFIDF
 from pt_neural.rankers import TermVectors
 from pt_neural.rankers.bilinear_retriever import BilinearRetriever
 from pt_neural.rankers.collection_scores import collection_scores
