@@ -11,11 +11,11 @@ from scipy.sparse import csr_array
 from pt_neural._artifacts import ArtifactError, read_json, write_json
 from pt_neural.models.ssi.network import no_rows, rows_of
 from pt_neural.models.ssi.steps import Texts
-from pt_neural.rankers.last_vocabulary import OwnIds
 from pt_neural.text import Bigrams, PackedSequences, TfIdf, Vocabulary, tokenise_packed
 from pt_neural.text.arrays import load_array
 from pt_neural.text.co_occurrence import dice_neighbours
 from pt_neural.text.counts import bag_of_words
+from pt_neural.text.vocabulary import OwnIds
 
 MIN_DOCUMENTS = 2  # of a 2-gram: in a single document all words would be its neighbours alike
 
@@ -94,6 +94,16 @@ class Features:
         lengths = np.sqrt(np.bincount(rows, squares, minlength=hashed.shape[0]))
         hashed.data /= np.maximum(lengths, 1)[rows].astype(np.float32)
         return hashed
+
+    def identity_parts(self) -> tuple[dict[str, np.ndarray], list[bytes]]:
+        """Arrays by name, and the words as bytes, that tell these features from others."""
+        arrays = {"query_idf": self.queries.idf, "document_idf": self.documents.idf}
+        if self.hashing is not None:
+            arrays["neighbours"] = self.hashing.neighbours
+            if self.hashing.bigrams is not None:
+                arrays |= {"bigrams": self.hashing.bigrams.vocabulary.keys, "bigram_idf": self.hashing.bigrams.idf}
+        words = [self.documents.vocabulary.terms, [] if self.shared else self.queries.vocabulary.terms]
+        return arrays, ["\n".join(terms).encode(errors="surrogatepass") for terms in words]
 
     def save(self, directory: Path) -> None:
         """Write vocabularies, how terms are weighed, and the hashing."""

@@ -1,7 +1,7 @@
 """W of f(q, d) = q'Wd as a sum of parts, of which each kind of SSI has its own (SSI paper, section 2.2)."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -9,7 +9,7 @@ import torch
 from scipy.sparse import csr_array
 
 from pt_neural.models.ssi.steps import Parts, pair_rows
-from pt_neural.rankers.weighed import Weighed
+from pt_neural.rankers.vectors import Vectors
 from pt_neural.text.compiled import Rows, loop_arrays
 
 PRIME = 2_654_435_761  # not next to a power of two, modulo which it would be 1 or -1
@@ -55,10 +55,6 @@ class Shape:
     def lexical(self) -> bool:
         """Whether documents are scored by their words, besides their vectors."""
         return self.diagonal != "none" or self.pairs > 0 or self.nonzeros > 0
-
-    def to_json(self) -> dict[str, Any]:
-        """All attributes."""
-        return asdict(self)
 
     def arrays(self) -> dict[str, tuple[int, ...]]:
         """The shapes of the arrays of W, by their names in :class:`Network`."""
@@ -202,7 +198,7 @@ class Network:
     def _all_document_vectors(self) -> np.ndarray:
         return self.query_vectors if self.shape.symmetric else self.document_vectors
 
-    def weigh_queries(self, terms: csr_array, hashed: csr_array | None) -> Weighed:
+    def weigh_queries(self, terms: csr_array, hashed: csr_array | None) -> Vectors:
         """Queries as they are multiplied: Uq, and q'W for all parts of W except U'V.
 
         Args:
@@ -210,12 +206,12 @@ class Network:
             hashed: Their hashed features; None without correlated feature hashing.
         """
         latent = self._latent(terms, self.query_vectors, hashed, self.hashed_query_vectors, float(self.mixing[0]))
-        return Weighed(latent, self._lexical(terms) if self.shape.lexical else None)
+        return Vectors(latent, self._lexical(terms) if self.shape.lexical else None)
 
-    def weigh_documents(self, terms: csr_array, hashed: csr_array | None) -> Weighed:
+    def weigh_documents(self, terms: csr_array, hashed: csr_array | None) -> Vectors:
         """Documents as they are multiplied: Vd, and d where W has other parts than U'V."""
         latent = self._latent(terms, self._all_document_vectors, hashed, self.hashed_document_vectors)
-        return Weighed(latent, terms if self.shape.lexical else None)
+        return Vectors(latent, terms if self.shape.lexical else None)
 
     def _latent(
         self,

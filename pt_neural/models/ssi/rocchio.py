@@ -1,8 +1,9 @@
 """Query expansion by blind relevance feedback (Rocchio, 1971), a baseline of the SSI paper."""
 
 import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypedDict
 
 import numpy as np
 import pandas as pd
@@ -10,23 +11,25 @@ import pyterrier as pt
 from scipy.sparse import csr_array
 
 from pt_neural._arguments import checked_number
-from pt_neural._frames import ranks, with_scores
+from pt_neural._frames import ranks
 from pt_neural.models.ssi.tf_idf import TFIDF
-from pt_neural.rankers import TermVectors
-from pt_neural.rankers.bilinear_retriever import BilinearRetriever
-from pt_neural.rankers.collection_scores import collection_scores
 from pt_neural.rankers.columns import distinct_queries
-from pt_neural.rankers.retriever import best
-from pt_neural.rankers.saved import Saved
-from pt_neural.rankers.weighed import Weighed, products
+from pt_neural.rankers.kept.term_vectors import TermVectors
+from pt_neural.rankers.ranker import Ranker
+from pt_neural.rankers.retriever import Retriever, best
+from pt_neural.rankers.vectors import Vectors
 
 
-class Rocchio(Saved, pt.Transformer):
-    """TFIDF, and TFIDF again with queries that the first results have expanded (SSI paper, section 4).
+class NoOptions(TypedDict):
+    """The shared options are those of the TFIDF."""
+
+
+class Rocchio(Ranker):
+    """TFIDF, and TFIDF again with queries that its first results have expanded (SSI paper, section 4).
 
     The vector q of a query becomes q + beta (d_1 + ... + d_E) / E, with the vectors of the E documents that
     :class:`TFIDF` ranks first, and is scaled to length 1 again, so that scores stay cosines. Only documents that share
-    a term with the query count; where they are fewer, E is their number.
+    a term with the query count; if there are fewer, E is their number.
 
     As a transformer it re-ranks: the first E are those of the candidates that come in with a query. Its
     :meth:`retriever` searches the whole collection twice. The columns that it needs, and where documents are read
@@ -36,11 +39,11 @@ class Rocchio(Saved, pt.Transformer):
 
     Args:
         tfidf: A fitted TFIDF.
-        beta: Weight of the mean of the documents; the query has 1.
-        feedback_docs: E, documents that expand a query.
+        beta: Weight of the mean of the documents; the query's weight is 1.
+        feedback_docs: E, the number of documents that expand a query.
 
     Raises:
-        TypeError: If ``tfidf`` is something else, or a setting no number.
+        TypeError: If ``tfidf`` is something else, or a setting is not a number.
         ValueError: If ``beta`` is below 0, or ``feedback_docs`` below 1.
 
     Example::
@@ -52,7 +55,10 @@ class Rocchio(Saved, pt.Transformer):
 
     schematic = {"label": "Rocchio", "help_url": None}
     artifact_format = "rocchio"
+    options_type: ClassVar[type] = NoOptions
+    components: ClassVar[dict[str, Callable[..., Any]]] = {"tfidf": TFIDF.load}
     free_settings: ClassVar[tuple[str, ...]] = ("beta", "feedback_docs")
+    queries_per_block: ClassVar[int] = TFIDF.queries_per_block
 
     def __init__(self, tfidf: TFIDF, *, beta: float = 0.75, feedback_docs: int = 10):
         if not isinstance(tfidf, TFIDF):
@@ -60,23 +66,41 @@ class Rocchio(Saved, pt.Transformer):
         self.tfidf = tfidf
         self.beta = checked_number("beta", beta, float, least=0)
         self.feedback_docs = checked_number("feedback_docs", feedback_docs, int, least=1)
+        super().__init__()
 
-    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Re-rank a result frame; it needs the columns that the TFIDF needs."""
-        self.tfidf.check_columns(inp, self)
-        if inp.empty:
-            return with_scores(inp, np.zeros(0))
-        text_rows, texts = distinct_queries(inp)
-        documents, document_rows = self.tfidf.frame_documents(inp)
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The text columns of the TFIDF."""
+        return self.tfidf.fields
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether the TFIDF is."""
+        return self.tfidf.is_fitted
+
+    def _require_fitted(self) -> None:
+        self.tfidf._require_fitted()
+
+    def fingerprint(self) -> str | None:
+        """That of the TFIDF, whose vectors documents have."""
+        return self.tfidf.fingerprint()
+
+    def check_columns(self, frame: pd.DataFrame, context: pt.Transformer) -> None:
+        """Raise an error in the name of ``context`` where the columns of a frame are not enough to score its rows."""
+        self.tfidf.check_columns(frame, context)
+
+    def score(self, frame: pd.DataFrame) -> np.ndarray:
+        """Scores of the rows of a result frame; it needs the columns that the TFIDF needs."""
+        self._require_fitted()
+        text_rows, texts = distinct_queries(frame)
+        documents, document_rows = self.tfidf._frame_representations(frame)
         # The same query may come with other candidates under another qid.
-        query_rows, pairs = pd.factorize(pd.MultiIndex.from_arrays([pd.factorize(inp["qid"])[0], text_rows]))
-        queries = self.tfidf.weigh_queries(texts).take(pairs.get_level_values(1).to_numpy())
-        first = products(queries, query_rows, documents, document_rows)
-        chosen = self._first(query_rows, first, inp["docno"])
-        shape = len(pairs), documents.terms.shape[0]
-        feedback = _ones(query_rows[chosen], document_rows[chosen], shape)
-        expanded = self.expand(queries, feedback, documents)
-        return with_scores(inp, products(expanded, query_rows, documents, document_rows))
+        query_rows, pairs = pd.factorize(pd.MultiIndex.from_arrays([pd.factorize(frame["qid"])[0], text_rows]))
+        queries = self.tfidf.represent_queries(texts).take(pairs.get_level_values(1).to_numpy())
+        first = self.tfidf.score_pairs(queries, query_rows, documents, document_rows)
+        chosen = self._first(query_rows, first, frame["docno"])
+        feedback = _ones(query_rows[chosen], document_rows[chosen], (len(pairs), documents.number))
+        return self.tfidf.score_pairs(self.expand(queries, feedback, documents), query_rows, documents, document_rows)
 
     def _first(self, queries: np.ndarray, scores: np.ndarray, docnos: pd.Series) -> np.ndarray:
         """Numbers of the pairs whose documents expand queries, each document once."""
@@ -84,7 +108,7 @@ class Rocchio(Saved, pt.Transformer):
         found = np.flatnonzero((scores > 0) & ~repeated)
         return found[ranks(pd.Series(queries[found]), scores[found], docnos.iloc[found]) < self.feedback_docs]
 
-    def expand(self, queries: Weighed, feedback: csr_array, documents: Weighed) -> Weighed:
+    def expand(self, queries: Vectors, feedback: csr_array, documents: Vectors) -> Vectors:
         """Add the mean of some documents to each query.
 
         Args:
@@ -99,48 +123,49 @@ class Rocchio(Saved, pt.Transformer):
 
         number = np.repeat(np.maximum(feedback.sum(axis=1), 1), np.diff(feedback.indptr))
         shares = csr_array((feedback.data / number, feedback.indices, feedback.indptr), shape=feedback.shape)
-        return Weighed(None, normalize(queries.terms + np.float32(self.beta) * (shares @ documents.terms)))
+        return Vectors(None, normalize(queries.sparse + np.float32(self.beta) * (shares @ documents.sparse)))
+
+    def open_kept(self, vectors: TermVectors | str | os.PathLike) -> TermVectors:
+        """The documents that the ``index`` of the TFIDF kept, given as what it returned or as its path."""
+        return self.tfidf.open_kept(vectors)
+
+    def represent_queries(self, texts: Sequence[str]) -> Vectors:
+        """Queries as the TFIDF represents them, not expanded."""
+        return self.tfidf.represent_queries(texts)
+
+    def score_all(self, queries: Vectors, kept: TermVectors) -> np.ndarray:
+        """Scores of all documents for some queries, which the documents that score best expand; -inf where none."""
+        hits = best(self.tfidf.score_all(queries, kept), kept.order, self.feedback_docs)
+        feedback = _ones(hits.queries, hits.documents, (queries.number, len(kept)))
+        return self.tfidf.score_all(self.expand(queries, feedback, kept.vectors), kept)
 
     def retriever(
         self, vectors: TermVectors | str | os.PathLike, *, num_results: int = 1000, verbose: bool = False
-    ) -> "RocchioRetriever":
+    ) -> Retriever:
         """Search the whole collection, exactly, and again with the expanded queries.
 
         Args:
-            vectors: What the ``index`` of the TFIDF made, or the path of it.
+            vectors: What the ``index`` of the TFIDF returned, or its path.
             num_results: Documents a query.
             verbose: Show a progress bar.
 
         Returns:
             Transformer from ``qid, query`` to ``qid, query, docno, score, rank``.
         """
-        return RocchioRetriever(self, vectors, num_results=num_results, verbose=verbose)
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """The text columns of the TFIDF."""
-        return self.tfidf.fields
-
-    def settings(self) -> dict[str, Any]:
-        """What makes the model what it is, next to the TFIDF."""
-        return {"beta": self.beta, "feedback_docs": self.feedback_docs}
-
-    def fingerprint(self) -> str | None:
-        """That of the TFIDF, whose vectors the documents have."""
-        return self.tfidf.fingerprint()
-
-    def _config(self) -> dict[str, Any]:
-        return self.settings()
+        return Retriever(self, vectors, num_results=num_results, verbose=verbose)
 
     @classmethod
-    def _arguments(cls, config: Any, directory: Path) -> dict[str, Any]:
-        return {**config, "tfidf": TFIDF.load(directory / "tfidf")}
+    def _arguments(cls, config: Any) -> dict[str, Any]:
+        return config["settings"]
 
-    def _require_fitted(self) -> None:
-        self.tfidf._require_fitted()
+    def _identity_parts(self) -> tuple[dict[str, np.ndarray], list[bytes]]:
+        return {}, []
 
     def _save_parts(self, directory: Path) -> None:
-        self.tfidf.save(directory / "tfidf")
+        pass
+
+    def _load_parts(self, directory: Path) -> None:
+        pass
 
     def subtransformers(self) -> dict:
         """None: the TFIDF is what this transformer is made of, not a stage before it."""
@@ -148,29 +173,6 @@ class Rocchio(Saved, pt.Transformer):
 
     def __repr__(self) -> str:
         return f"Rocchio({self.tfidf!r}, beta={self.beta:g}, feedback_docs={self.feedback_docs})"
-
-
-class RocchioRetriever(BilinearRetriever):
-    """Retrieves the documents with the largest cosines to expanded queries, from all documents that a TFIDF kept.
-
-    Args:
-        model: Expands the queries.
-        vectors: What the ``index`` of its TFIDF made, or the path of it.
-        num_results: Documents a query.
-        verbose: Show a progress bar over blocks of queries.
-
-    Raises:
-        TypeError: If ``num_results`` is no integer.
-        ValueError: If it is below 1, or if another model made the vectors.
-    """
-
-    schematic = {"label": "RocchioRetriever", "help_url": None}
-
-    def _scores(self, texts: list[str]) -> np.ndarray:
-        queries = self.model.tfidf.weigh_queries(texts)
-        hits = best(collection_scores(queries, self._table), self._table.order, self.model.feedback_docs)
-        feedback = _ones(hits.queries, hits.documents, (len(texts), len(self._table)))
-        return collection_scores(self.model.expand(queries, feedback, self._table.weighed), self._table)
 
 
 def _ones(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> csr_array:

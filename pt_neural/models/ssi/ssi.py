@@ -1,9 +1,10 @@
 """Supervised semantic indexing: f(q, d) = q'Wd over tf-idf vectors, learned from preferences (Bai et al., 2010)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, Unpack, get_args
 
 import numpy as np
 import pandas as pd
@@ -11,17 +12,17 @@ import pyterrier as pt
 import torch
 
 from pt_neural._arguments import checked_choice, checked_number
-from pt_neural._artifacts import ArtifactError, read_json, read_tensors, write_json, write_tensors
+from pt_neural._artifacts import read_tensors, write_tensors
 from pt_neural._measures import RankLoss
-from pt_neural.models.ssi.features import CorrelatedHashing, Features, training_texts
+from pt_neural.models.ssi.features import CorrelatedHashing, Features, Side, training_texts
 from pt_neural.models.ssi.learning import Learner, Task, pair_of_numbers
 from pt_neural.models.ssi.network import Network, Shape, random_vectors
-from pt_neural.rankers import BilinearRanker, TermVectors
 from pt_neural.rankers.columns import distinct_queries
-from pt_neural.rankers.encoders import DocEncoder, QueryEncoder
-from pt_neural.rankers.fingerprint import fingerprint
-from pt_neural.rankers.weighed import Weighed, query_blocks
-from pt_neural.text import ForwardIndex, PackedSequences, TfIdf, Vocabulary, pack_texts, tokenise, tokenise_packed
+from pt_neural.rankers.kept.term_vectors import TermVectors
+from pt_neural.rankers.options import LearnedOptions
+from pt_neural.rankers.representation import RepresentationRanker
+from pt_neural.rankers.vectors import Vectors
+from pt_neural.text import PackedSequences, TfIdf, Vocabulary, pack_texts, tokenise, tokenise_packed
 from pt_neural.text.counts import most_frequent
 from pt_neural.training import Training
 from pt_neural.training.evaluation import dev_evaluator
@@ -59,7 +60,7 @@ ACCEPTED_TRAINING = {
 }
 
 
-class SSI(BilinearRanker, pt.Estimator):
+class SSI(RepresentationRanker, pt.Estimator):
     """Scores by q'Wd, where W says how much each word of a query speaks for each word of a document.
 
     q and d are tf-idf vectors of length 1, and W is learned so that in each tuple (q, d+, d-) the relevant document d+
@@ -116,13 +117,6 @@ class SSI(BilinearRanker, pt.Estimator):
             document, and early stopping by the rank loss on dev queries. Average precision may still grow when rank
             loss no longer falls: give ``dev_measure=AP`` and more epochs if the first ranks matter. Other losses,
             optimisers and devices are refused.
-        fields: Text columns, joined by a space; those that a frame lacks are passed over, one must be there. None for
-            those of ``documents``, or ``title`` and ``text``.
-        documents: A forward index, to train on and to re-rank by ``docno``.
-        vectors: What :meth:`~pt_neural.rankers.BilinearRanker.index` made, or the path of it, to re-rank by ``docno``
-            from kept vectors.
-        batch_size: Documents weighed at a time.
-        verbose: Show a progress bar while weighing documents.
 
     Attributes:
         features: What turns texts into vectors, with the vocabularies; None until :meth:`fit`.
@@ -142,8 +136,16 @@ class SSI(BilinearRanker, pt.Estimator):
 
     schematic = {"label": "SSI", "help_url": None}
     artifact_format = "ssi"
+    options_type: ClassVar[type] = LearnedOptions
+    fitting: ClassVar[str] = "(candidates >> model).fit(topics, qrels)"
+    kept_as: ClassVar[type] = TermVectors
     least_score = -100.0
-    free_settings: ClassVar[tuple[str, ...]] = ("fields", "training")
+    queries_per_block = 256  # whose weights of all terms of documents may be in memory at a time
+    has_encoders = False
+
+    features: Features | None = None
+    network: Network | None = None
+    report: Report | None = None
 
     def __init__(
         self,
@@ -164,12 +166,7 @@ class SSI(BilinearRanker, pt.Estimator):
         ngrams: int = 1,
         bins: int = 5,
         hashed_dim: int | None = None,
-        training: Training | None = None,
-        fields: str | Sequence[str] | None = None,
-        documents: ForwardIndex | None = None,
-        vectors: TermVectors | None = None,
-        batch_size: int = 1024,
-        verbose: bool = False,
+        **options: Unpack[LearnedOptions],
     ):
         self.kind = checked_choice("kind", kind, KINDS)
         self.shared_vocabulary = checked_choice("shared_vocabulary", shared_vocabulary, (True, False))
@@ -188,22 +185,18 @@ class SSI(BilinearRanker, pt.Estimator):
         self.ngrams = checked_choice("ngrams", ngrams, (1, 2))
         self.bins = checked_number("bins", bins, int, least=1)
         self.hashed_dim = checked_number("hashed_dim", hashed_dim, int, least=1, optional=True)
+        super().__init__(**options)
+
+    @property
+    def training(self) -> Training:
+        """How to train."""
+        return self._training
+
+    @training.setter
+    def training(self, training: Training | None) -> None:
         if training is not None and not isinstance(training, Training):
             raise TypeError(f"training must be a pn.Training, not {training!r:.80}")
-        self.training = training or Training()
-        self.features: Features | None = None
-        self.network: Network | None = None
-        self.report: Report | None = None
-        self._history: Records = []
-        super().__init__(fields=fields, documents=documents, vectors=vectors, batch_size=batch_size, verbose=verbose)
-
-    def settings(self) -> dict[str, Any]:
-        """What makes the model what it is."""
-        names = (
-            *("kind", "dim", "identity", "shared_vocabulary", "min_count", "max_terms", "embedded_terms"),
-            *("sublinear_tf", "deviation", "alike", "nonzeros", "rounds", "hash_size", "ngrams", "bins", "hashed_dim"),
-        )
-        return {name: getattr(self, name) for name in names}
+        self._training = training or Training()
 
     @property
     def own_training(self) -> dict[str, Any]:
@@ -340,10 +333,9 @@ class SSI(BilinearRanker, pt.Estimator):
     ) -> Task:
         """The task in the language of the documents, whose queries are over their vocabulary."""
         examples = self._make_examples(candidates, qrels, training)
-        queries, documents = map(_packed, (examples.query_texts, examples.document_texts or ()))
-        if examples.document_texts is None:
-            documents = self.documents.all(), self.documents.vocabulary
-        texts = training_texts(features.read_documents(*queries), features.read_documents(*documents))
+        queries, terms = pack_texts(examples.query_texts)
+        documents = features.read_documents(*self._training_documents(examples))
+        texts = training_texts(features.read_documents(queries, Vocabulary(terms)), documents)
         return Task(texts, GroupBatches(examples.groups, training, pair_of_numbers))
 
     def _origin(self, frames: Sequence[pd.DataFrame | None], monolingual: Any, own_queries: bool) -> str:
@@ -357,7 +349,7 @@ class SSI(BilinearRanker, pt.Estimator):
 
     def _dev_measure(
         self, features: Features, frame: pd.DataFrame, qrels: pd.DataFrame | None, training: Training
-    ) -> Any:
+    ) -> Callable[[Network], float]:
         """A function that gives the dev measure of a network; texts are turned into vectors once."""
         frame, measure = dev_evaluator(frame, qrels, training)
         query_rows, texts = distinct_queries(frame)
@@ -365,13 +357,14 @@ class SSI(BilinearRanker, pt.Estimator):
         document_rows, sequences, vocabulary = self._frame_documents(frame)
         documents = features.read_documents(sequences, vocabulary)
 
+        starts = range(0, len(texts), self.queries_per_block)
+        blocks = [np.flatnonzero(query_rows // self.queries_per_block == number) for number in range(len(starts))]
+
         def evaluate(network: Network) -> float:
-            scores = self.row_scores(
-                lambda block: network.weigh_queries(*queries.take(block)),
-                query_rows,
-                network.weigh_documents(*documents),
-                document_rows,
-            )
+            weighed, scores = network.weigh_documents(*documents), np.empty(len(frame), dtype=np.float32)
+            for start, pairs in zip(starts, blocks, strict=True):
+                block = network.weigh_queries(*queries.take(slice(start, start + self.queries_per_block)))
+                scores[pairs] = self.score_pairs(block, query_rows[pairs] - start, weighed, document_rows[pairs])
             return float(measure(scores).mean())
 
         return evaluate
@@ -385,13 +378,10 @@ class SSI(BilinearRanker, pt.Estimator):
             learner.learn(network)
 
     def _finish(self, features: Features, network: Network, history: Records, report: Report) -> None:
-        self._install(features, network.compressed() if self.kind == "sparse" else network)
-        self._settle_fields()
+        self.features, self.network = features, network.compressed() if self.kind == "sparse" else network
         self._history, self.report = history, report
-
-    def _install(self, features: Features, network: Network) -> None:
-        self.features, self.network = features, network
-        self._trained_settings, self._fingerprint = self.settings(), None
+        self._settle_fields()
+        self._mark_fitted()
 
     @property
     def history(self) -> pd.DataFrame:
@@ -402,42 +392,15 @@ class SSI(BilinearRanker, pt.Estimator):
         """
         return pd.DataFrame(self._history, columns=None if self._history else ["epoch", "loss", "seconds"])
 
-    def weigh_queries(self, texts: Sequence[str]) -> Weighed:
+    def represent_queries(self, texts: Sequence[str]) -> Vectors:
         """Queries as they are multiplied: Uq, and q'W for all parts of W except U'V."""
-        return self._fitted().weigh_queries(*self.features.read_queries(texts))
+        self._require_fitted()
+        return self.network.weigh_queries(*self.features.read_queries(texts))
 
-    def weigh_documents(self, texts: Sequence[str]) -> Weighed:
-        """Documents as they are multiplied: Vd, and d."""
-        return self.weigh_sequences(*_packed(texts))
-
-    def weigh_sequences(self, sequences: PackedSequences, vocabulary: Vocabulary) -> Weighed:
-        """Documents given as term ids over another vocabulary, likewise."""
-        return self._fitted().weigh_documents(*self.features.read_documents(sequences, vocabulary))
-
-    def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
-        """The latent part of queries, Uq, float32 of shape ``(len(texts), dim)``.
-
-        Raises:
-            ValueError: If the kind has none.
-        """
-        return self._latent(self.weigh_queries(texts))
-
-    def encode_texts(self, texts: Sequence[str]) -> np.ndarray:
-        """The latent part of documents, Vd, likewise."""
-        return self._latent(self.weigh_documents(texts))
-
-    def _latent(self, weighed: Weighed) -> np.ndarray:
-        if weighed.latent is None:
-            raise ValueError(f"kind={self.kind!r} has no latent vectors; {', '.join(WITH_VECTORS)} have")
-        return weighed.latent
-
-    def query_encoder(self) -> QueryEncoder:
-        """Transformer that adds ``query_vec``, the latent part of the query, to frames with ``query``."""
-        return QueryEncoder(self)
-
-    def doc_encoder(self) -> DocEncoder:
-        """Transformer that adds ``doc_vec``, the latent part of the document, to frames with text."""
-        return DocEncoder(self)
+    def represent_documents(self, sequences: PackedSequences, vocabulary: Vocabulary) -> Vectors:
+        """Documents as they are multiplied: Vd, and d where W has other parts than U'V."""
+        self._require_fitted()
+        return self.network.weigh_documents(*self.features.read_documents(sequences, vocabulary))
 
     def word_weights(
         self, query_words: Sequence[str] | None = None, document_words: Sequence[str] | None = None
@@ -455,17 +418,19 @@ class SSI(BilinearRanker, pt.Estimator):
             TypeError: If words are no sequence.
             KeyError: If a word is unknown.
         """
-        network, features = self._fitted(), self.features
+        self._require_fitted()
+        network, features = self.network, self.features
         rows = self._word_ids("queries", features.queries.vocabulary, query_words)
         columns = self._word_ids("documents", features.documents.vocabulary, document_words)
         documents = network.weigh_documents(*features.read_words("document", columns))
         weights = np.zeros((len(rows), len(columns)), dtype=np.float32)
-        for block in query_blocks(len(rows)):
+        for start in range(0, len(rows), self.queries_per_block):
+            block = slice(start, start + self.queries_per_block)
             queries = network.weigh_queries(*features.read_words("query", rows[block]))
-            if queries.latent is not None:
-                weights[block] += queries.latent @ documents.latent.T
-            if queries.terms is not None:
-                products = queries.terms @ documents.terms.T
+            if queries.dense is not None:
+                weights[block] += queries.dense @ documents.dense.T
+            if queries.sparse is not None:
+                products = queries.sparse @ documents.sparse.T
                 weights[block] += products if isinstance(products, np.ndarray) else products.toarray()
         terms = features.queries.vocabulary.terms, features.documents.vocabulary.terms
         return pd.DataFrame(weights, index=[terms[0][i] for i in rows], columns=[terms[1][i] for i in columns])
@@ -482,7 +447,7 @@ class SSI(BilinearRanker, pt.Estimator):
             raise KeyError(f"{words[int(np.argmin(ids))]!r} is none of {known}, all in lower case")
         return ids
 
-    def neighbours(self, word: str, k: int = 10, side: Literal["query", "document"] = "query") -> pd.DataFrame:
+    def neighbours(self, word: str, k: int = 10, side: Side = "query") -> pd.DataFrame:
         """The words of documents that a word of a query speaks for most under W; or those that speak for it.
 
         Args:
@@ -518,69 +483,35 @@ class SSI(BilinearRanker, pt.Estimator):
             ValueError: If the model is of another kind, or if ``k`` is below 1.
         """
         k = checked_number("k", k, int, least=1)
-        self._fitted()
+        self._require_fitted()
         if self.features.hashing is None:
             raise ValueError(f"only kind='correlated-hash' replaces words by others, not {self.kind!r}")
         return self.features.hashing.nearest(text, self.features.documents.vocabulary, k)
 
-    def _fitted(self) -> Network:
-        if self.network is None:
-            raise RuntimeError(
-                f"{self!r} is not trained yet: call (candidates >> model).fit(topics, qrels), or load one with "
-                "pn.SSI.load(path)"
-            )
-        changed = [name for name, value in self.settings().items() if value != self._trained_settings[name]]
-        if changed:
-            raise RuntimeError(f"{', '.join(changed)} of {self!r} changed after training: fit it again, or change back")
-        return self.network
-
-    def _require_fitted(self) -> None:
-        self._fitted()
-
     def _config(self) -> dict[str, Any]:
-        return {"settings": super()._config(), "training": self.training.to_json()}
+        return {**super()._config(), "training": self.training.to_json()}
 
     @classmethod
-    def _arguments(cls, config: Any, directory: Path) -> dict[str, Any]:
-        return {**config["settings"], "training": Training.from_json(config["training"])}
+    def _arguments(cls, config: Any) -> dict[str, Any]:
+        return {**super()._arguments(config), "training": Training.from_json(config["training"])}
 
-    def fingerprint(self) -> str | None:
-        """Changes with W and with what turns texts into vectors; None before :meth:`fit`."""
-        if self.network is not None and self._fingerprint is None:
-            from tempfile import TemporaryDirectory
-
-            with TemporaryDirectory(prefix="pt_neural-") as directory:
-                self.features.save(Path(directory))
-                files = sorted(path for path in Path(directory).rglob("*") if path.is_file())
-                parts = [part for path in files for part in (path.name.encode(), path.read_bytes())]
-            self._fingerprint = fingerprint([self.artifact_format, self.settings()], self.network.arrays(), *parts)
-        return self._fingerprint
+    def _identity_parts(self) -> tuple[dict[str, np.ndarray], list[bytes]]:
+        arrays, parts = self.features.identity_parts()
+        return {**arrays, **self.network.arrays()}, parts
 
     def _save_parts(self, directory: Path) -> None:
-        write_json(directory / "history.json", self._history)
-        write_json(directory / "shape.json", self.network.shape.to_json())
         write_tensors(directory / "weights.safetensors", self.network.arrays())
         self.features.save(directory)
 
     def _load_parts(self, directory: Path) -> None:
-        self._history = read_json(directory / "history.json")
-        if not isinstance(self._history, list):
-            raise ArtifactError(f"{directory / 'history.json'} is damaged: it is no list of records")
-        arrays, shape = read_tensors(directory / "weights.safetensors"), read_json(directory / "shape.json")
-        try:
-            shape = Shape(**shape)
-            shape.arrays()
-        except TypeError as error:
-            raise ArtifactError(f"{directory / 'shape.json'} is damaged: {error}") from None
-        self._install(Features.load(directory), Network.from_arrays(shape, arrays))
+        arrays, self.features = read_tensors(directory / "weights.safetensors"), Features.load(directory)
+        shape = self._shape(len(self.features.queries.vocabulary), len(self.features.documents.vocabulary))
+        if self.kind == "sparse":
+            shape = replace(shape, pairs=0, starts_at_identity=False, nonzeros=len(arrays["sparse_values"]))
+        self.network = Network.from_arrays(shape, arrays)
 
     def __repr__(self) -> str:
         return f"SSI({self.kind!r}{f', dim={self.dim}' if self.kind in WITH_VECTORS else ''})"
-
-
-def _packed(texts: Sequence[str]) -> tuple[PackedSequences, Vocabulary]:
-    sequences, terms = pack_texts(texts)
-    return sequences, Vocabulary(terms)
 
 
 def _checked_identity(kind: str, *, shared_vocabulary: bool, identity: bool | None) -> bool:
