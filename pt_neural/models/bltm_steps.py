@@ -6,9 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from pt_neural.models.bilinear_steps import Rows
-from pt_neural.models.compiled import compiled, loop_arrays
 from pt_neural.models.topic_steps import distributions, in_threads, log_prior
+from pt_neural.text.compiled import Rows, compiled, loop_arrays
 
 LEAST = 1e-30  # a fraction that a loop may divide by; kept loops would not see it change in another file
 TOLERANCE = 1e-3  # sum over topics of the difference of fractions at which those of a pair count as equal
@@ -106,7 +105,7 @@ class _Texts:
     """One side, with the arrays that its iterations share."""
 
     def __init__(self, counts: csr_array, shape: tuple[int, int]):
-        self.rows = Rows(*loop_arrays(counts))
+        self.rows = loop_arrays(counts)
         self.mixtures = np.empty(shape, dtype=np.float32)
         # What the loop writes here is the matrix of ratios.
         self.ratios = csr_array((np.empty_like(counts.data), counts.indices, counts.indptr), shape=counts.shape)

@@ -3,8 +3,8 @@
 import numpy as np
 from scipy.sparse import csr_array
 
-from pt_neural.models.compiled import compiled
 from pt_neural.text import PackedSequences
+from pt_neural.text.compiled import compiled
 from pt_neural.text.phrases import Phrases
 
 

@@ -1,4 +1,4 @@
-"""SSI learns what was planted in small collections, and what its kinds of W cannot say it does not."""
+"""SSI learns what was planted in small collections, within and across languages, and no more than its W can say."""
 
 import numpy as np
 import pandas as pd
@@ -113,7 +113,7 @@ def test_a_diagonal_learns_which_words_mislead(kind):
     model = pn.SSI(kind, dim=8, training=training(**rates)).fit(train, qrels(train))
     assert first_share(model, test) > 0.9
     assert first_share(tf_idf(train), test) < 0.1
-    D = pd.Series(model.network.diagonal.numpy(), model.features.documents.vocabulary.terms)
+    D = pd.Series(model.network.diagonal, model.features.documents.vocabulary.terms)
     assert D[[f"m{number}" for number in range(2 * CONCEPTS)]].mean() < 0.8
     assert D[[f"t{number}" for number in range(CONCEPTS)]].mean() > 1.5
 
@@ -156,3 +156,81 @@ def test_correlated_hashing_knows_rare_words_by_their_neighbours(rare_words):
         rates = {"training": training(learning_rate=RATES.get(kind, 0.2))}
         other = pn.SSI(kind, **{**options, **more, **rates}).fit(train, qrels(train))
         assert first_share(other, test) < 0.35  # of one in six by chance
+
+
+# Across languages and types of text, which share no vocabulary (sections 2.4.2 and 2.4.3)
+
+
+def across(**options) -> pn.Training:
+    return training(**{"epochs": 10, "learning_rate": 0.2, **options})
+
+
+def said(language: str, concepts: np.ndarray, version: str = "") -> str:
+    return " ".join(f"{language}{number}{version}" for number in concepts)
+
+
+def mates(count: int, seed: int, *, query: str = "f", text: str = "e", version: str = "") -> pd.DataFrame:
+    """Documents and their translations, in another order of words; every text is a candidate for every other."""
+    random, rows = np.random.default_rng(seed), []
+    for number in range(count):
+        concepts = random.choice(40, 6)
+        text_of = said(text, random.permutation(concepts), version)
+        rows.append((f"{seed}-{number}", said(query, concepts), f"{seed}-{number}", text_of))
+    frame = pd.DataFrame(rows, columns=["qid", "query", "docno", "text"])
+    return frame[["qid", "query"]].merge(frame[["docno", "text"]], how="cross")
+
+
+def mate_qrels(frame: pd.DataFrame) -> pd.DataFrame:
+    same = frame["qid"] == frame["docno"]
+    return frame.loc[same, ["qid", "docno"]].assign(label=1).reset_index(drop=True)
+
+
+def found_mates(model: pn.SSI | pn.TFIDF, frame: pd.DataFrame) -> float:
+    """How often the mate of a document is the first of all."""
+    first = model.transform(frame).query("rank == 0")
+    return float((first["qid"] == first["docno"]).mean())
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [("low-rank", {"dim": 40}), ("hash", {"hash_size": 20_000, "training": across(learning_rate=1.0)})],
+)
+def test_mates_are_found(kind, options):
+    train, test = mates(150, 1), mates(60, 2)
+    model = pn.SSI(kind, shared_vocabulary=False, **{"training": across(), **options}).fit(train, mate_qrels(train))
+    assert found_mates(model, test) > 0.9  # of one in 60 by chance
+    assert {word[0] for word in model.features.queries.vocabulary.terms} == {"f"}
+    assert {word[0] for word in model.features.documents.vocabulary.terms} == {"e"}
+
+
+@pytest.mark.parametrize("own_queries", [False, True])
+def test_monolingual_tuples_help_where_translations_are_few(own_queries, tmp_path):
+    """Only monolingual queries say that words e5v2 mean what words e5 do, of which translations were seen."""
+    train, test = mates(150, 1), mates(60, 2, version="v2")
+    monolingual = pd.concat([mates(150, 3, query="e", version="v2"), mates(150, 4, query="e")])
+    documents = pd.concat([train, test, monolingual]).drop_duplicates("docno")[["docno", "text"]]
+    forward = pn.ForwardIndex.build(tmp_path / "forward", documents.to_dict("records"), verbose=False)
+    model = pn.SSI(dim=40, shared_vocabulary=False, documents=forward, training=across(epochs=20))
+    alone = found_mates(model.fit(train, mate_qrels(train)), test)
+    both = model.fit(
+        train, mate_qrels(train), monolingual=(monolingual, mate_qrels(monolingual)), own_queries=own_queries
+    )
+    assert alone < 0.15
+    assert found_mates(both, test) > (0.25 if own_queries else 0.6)  # of one in 60 by chance
+
+
+@pytest.mark.parametrize(("kind", "rate"), [("low-rank", 0.2), ("full", 1.0)])
+def test_types_of_text_that_spell_alike_need_not_mean_alike(kind, rate):
+    """Pages of words w, and advertisements of words that are spelled alike but belong to the pages of others."""
+    moved = {f"w{number}": f"w{(number + 7) % 40}" for number in range(40)}
+    train, test = (
+        frame.assign(text=[" ".join(map(moved.get, text.split())) for text in frame["text"]])
+        for frame in (mates(150, 1, query="w", text="w"), mates(60, 2, query="w", text="w"))
+    )
+    options = {"dim": 40, "shared_vocabulary": False, "training": across(learning_rate=rate)}
+    model = pn.SSI(kind, **options).fit(train, mate_qrels(train))
+    assert found_mates(model, test) > 0.9
+    assert found_mates(tf_idf(train), test) < 0.1
+    weights = model.word_weights()
+    pairs = [weights.loc[word, other] for word, other in moved.items()]
+    assert np.mean(pairs) > 5 * np.mean([abs(weights.loc[word, word]) for word in moved])

@@ -7,9 +7,8 @@ import pytest
 import torch
 from scipy.sparse import csr_array
 
-from pt_neural.models.bilinear_network import BilinearNetwork, no_rows, rows_of
-from pt_neural.models.bilinear_shape import PRIME, Shape
-from pt_neural.models.bilinear_steps import Texts, learn, learn_in_turn, pair_rows
+from pt_neural.models.ssi.network import PRIME, Network, Shape, no_rows, random_vectors, rows_of
+from pt_neural.models.ssi.steps import Parts, Rates, Texts, Tuples, learn, learn_in_turn, pair_rows
 
 RATE, MARGIN, WORDS, FREQUENT = 0.3, 1.0, 7, 4
 ONE_VOCABULARY = {"query_terms": WORDS, "document_terms": WORDS}
@@ -58,42 +57,53 @@ def dense_texts(shape: Shape, seed: int = 3) -> Dense:
     return Dense(rows(6, shape.query_terms), rows(9, shape.document_terms), rows(6, FREQUENT), rows(9, FREQUENT))
 
 
-def network_of(name: str) -> BilinearNetwork:
-    """A network of one kind, with weights that nothing has trained; a sparse one with half of them inactive."""
-    network, random = BilinearNetwork(SHAPES[name]), np.random.default_rng(1)
-    for parameter in (*vectors_of(network), network.diagonal, network.identity, network.pairs, network.mixing):
-        parameter.copy_(torch.from_numpy(random.normal(scale=0.4, size=parameter.shape).astype("f4")))
+def network_of(name: str) -> Network:
+    """A network of one kind with random weights."""
+    network, random = Network.start(SHAPES[name], torch.Generator()), np.random.default_rng(1)
+    for part in (*vectors_of(network), network.diagonal, network.identity, network.pairs, network.mixing):
+        part[:] = random.normal(scale=0.4, size=part.shape)
     if network.shape.diagonal != "factor":
-        network.identity.fill_(1)
+        network.identity[:] = 1
     if name == "sparse":
-        network.active = random.random(WORDS**2) < 0.5
-        network.pairs[~torch.from_numpy(network.active)] = 0
+        network.pairs[~ACTIVE] = 0
     return network
 
 
-WHOLE = ["query_vectors", "document_vectors", "hashed_query_vectors", "hashed_document_vectors", "mixing", "pairs"]
-PARTS_OF = {"learned": ["diagonal"], "factor": ["identity"]}
+ACTIVE = np.random.default_rng(1).random(WORDS**2) < 0.5  # of the weights of a sparse model
+VECTORS = ["query_vectors", "document_vectors", "hashed_query_vectors", "hashed_document_vectors"]
+LEARNED = {"learned": ["diagonal"], "factor": ["identity"]}  # parts that only some kinds learn
 
 
-def vectors_of(network: BilinearNetwork) -> list[torch.Tensor]:
+def vectors_of(network: Network) -> list[np.ndarray]:
     """U and V, and those over hashed features."""
-    return [getattr(network, name) for name in WHOLE[:4]]
+    return [getattr(network, name) for name in VECTORS]
+
+
+def active_of(name: str) -> np.ndarray | None:
+    return ACTIVE if name == "sparse" else None
+
+
+def rates_of(shape: Shape, margin: float = MARGIN) -> Rates:
+    """All parts learn at once, which SSI lets learn one after the other."""
+    kind = shape.diagonal
+    mixing, diagonal, identity = shape.hashed_dim > 0, kind == "learned", kind == "factor"
+    return Rates(RATE, RATE * mixing, RATE * diagonal, RATE * identity, margin)
 
 
 class Paper:
     """The model and its updates as the paper has them, with N by D matrices and word vectors as columns."""
 
-    def __init__(self, network: BilinearNetwork):
+    def __init__(self, network: Network, active: np.ndarray | None = None):
         self.shape = shape = network.shape
-        u, v, hashed_u, hashed_v = (table.numpy().T.astype(float) for table in vectors_of(network))
+        u, v, hashed_u, hashed_v = (table.T.astype(float) for table in vectors_of(network))
         self.U = np.pad(u, [(0, 0), (0, shape.query_terms - u.shape[1])])
         self.V = self.U if shape.symmetric else np.pad(v, [(0, 0), (0, shape.document_terms - v.shape[1])])
         self.embedded = np.arange(WORDS) < shape.embedded_terms
         self.hashed_U, self.hashed_V = hashed_u, hashed_v
-        self.mixing, self.alpha = float(network.mixing), float(network.identity)
-        self.D = network.diagonal.numpy().astype(float) if shape.diagonal == "learned" else np.ones(WORDS)
-        self.w = network.pairs.numpy().astype(float)
-        self.active = network.active if len(network.active) else np.ones(len(self.w), dtype=bool)
+        self.mixing, self.alpha = float(network.mixing[0]), float(network.identity[0])
+        self.D = network.diagonal.astype(float) if shape.diagonal == "learned" else np.ones(WORDS)
+        self.w = network.pairs.astype(float)
+        self.active = np.ones(len(self.w), dtype=bool) if active is None else active
 
     def h(self, s: int, t: int) -> int:
         """Which weight the words s and t have."""
@@ -151,76 +161,55 @@ class Paper:
         ]
 
 
-def learned(network: BilinearNetwork, texts: Texts, queries, documents, *, valid=None, margin=MARGIN):
+def learned(name: str, network: Network, texts: Texts, queries, documents, *, valid=None, margin=MARGIN):
     """What the compiled loop gives for some groups."""
-    queries, documents = np.array(queries, dtype=np.int64), np.array(documents, dtype=np.int64)
-    valid = np.ones(documents.shape, dtype=bool) if valid is None else np.array(valid)
-    # All parts at once, which the model learns one after the other.
-    rates = network.rates(RATE, margin)._replace(mixing=RATE if network.shape.hashed_dim else 0.0)
-    return learn(network.parts(), texts, queries, documents, valid, rates)
+    valid = np.ones(np.shape(documents), dtype=bool) if valid is None else np.array(valid)
+    tuples = Tuples(np.array(queries, dtype=np.int64), np.array(documents, dtype=np.int64), valid)
+    return learn(network.parts(active_of(name)), texts, tuples, rates_of(network.shape, margin))
 
 
-def check_equal(network: BilinearNetwork, paper: Paper) -> None:
+def check_equal(network: Network, paper: Paper) -> None:
     again = Paper(network)
     for name in ("U", "V", "hashed_U", "hashed_V", "mixing", "D", "alpha", "w"):
         np.testing.assert_allclose(getattr(again, name), getattr(paper, name), atol=3e-6, err_msg=name)
 
 
-def weights(network: BilinearNetwork) -> list[np.ndarray]:
-    return [weight.numpy().copy() for weight in network.parameters()]
+def weights(network: Network) -> list[np.ndarray]:
+    return [array.copy() for array in network.arrays().values()]
 
 
-@pytest.fixture(params=SHAPES)
-def name(request) -> str:
-    return request.param
+def changed(network: Network, before: list[np.ndarray]) -> bool:
+    return any((now != then).any() for now, then in zip(weights(network), before, strict=True))
 
 
-def test_one_tuple_is_the_update_of_the_paper(name):
+GROUPS = [[4, 7, 3], [0, 1, 2], [3, 4, 5], [1, 6, 0], [8, 7, 2], [0, 1, 2]], [2, 0, 1, 2, 3, 0]
+EACH = pytest.mark.parametrize("name", SHAPES)
+SOME = pytest.mark.parametrize("name", ["sparse", "low rank and diagonal", "hash and factor", "correlated"])
+
+
+@EACH
+def test_tuples_are_the_updates_of_the_paper_one_after_the_other(name):
     network = network_of(name)
-    dense, paper, before = dense_texts(network.shape), Paper(network), weights(network)
-    total, count = learned(network, dense.texts(), [2], [[4, 7]])
-    assert (total, count) == (pytest.approx(paper.learn(dense, [2], [[4, 7]])[0], abs=1e-6), 1)
-    assert total > 0
+    dense, paper, before = dense_texts(network.shape), Paper(network, active_of(name)), weights(network)
+    total, count = learned(name, network, dense.texts(), [2], [[4, 7]])
+    loss = paper.learn(dense, [2], [[4, 7]])[0]
+    assert (total, count) == (pytest.approx(loss, abs=1e-6), 1)
+    assert loss > 0
     check_equal(network, paper)
-    assert any((now != then).any() for now, then in zip(weights(network), before, strict=True))
-
-
-@pytest.mark.parametrize("more", [-1e-3, 1e-3])
-def test_a_step_is_made_where_the_margin_is_violated(name, more):
-    network = network_of(name)
-    dense, paper, before = dense_texts(network.shape), Paper(network), weights(network)
-    scores = [paper.f(dense.q[2], dense.d[one], dense.a[2], dense.b[one]) for one in (4, 7)]
-    total, count = learned(network, dense.texts(), [2], [[4, 7]], margin=scores[0] - scores[1] + more)
-    assert (total, count) == (pytest.approx(max(0, more), abs=1e-6), 1)
-    changed = any((now != then).any() for now, then in zip(weights(network), before, strict=True))
-    assert changed == (more > 0)
-
-
-GROUPS = [[0, 1, 2], [3, 4, 5], [1, 6, 0], [8, 7, 2], [0, 1, 2]], [0, 1, 2, 3, 0]
-
-
-def test_negatives_of_a_group_are_tuples_one_after_the_other(name):
-    network = network_of(name)
-    alone = network_of(name)
-    dense, paper = dense_texts(network.shape), Paper(network)
-    documents, queries = GROUPS
-    total, count = learned(network, dense.texts(), queries, documents)
-    losses = paper.learn(dense, queries, documents)
-    assert (total, count) == (pytest.approx(sum(losses), abs=1e-5), 10)
+    assert changed(network, before)
+    total, count = learned(name, network, dense.texts(), GROUPS[1], GROUPS[0])
+    losses = paper.learn(dense, GROUPS[1], GROUPS[0])
+    assert (total, count) == (pytest.approx(sum(losses), abs=1e-5), 12)
     check_equal(network, paper)
-    for query, group in zip(queries, documents, strict=True):
-        for one in group[1:]:
-            learned(alone, dense.texts(), [query], [[group[0], one]])
-    for together, one_by_one in zip(weights(network), weights(alone), strict=True):
-        np.testing.assert_allclose(together, one_by_one, atol=1e-6)
 
 
+@EACH
 def test_steps_follow_the_gradient_of_the_margin_ranking_loss(name):
     """Equation 8 in torch, whose gradient knows nothing of how the paper wrote its updates down."""
     network, shape = network_of(name), SHAPES[name]
-    dense, parts = dense_texts(shape), PARTS_OF.get(shape.diagonal, []) + WHOLE
+    dense, parts = dense_texts(shape), [*LEARNED.get(shape.diagonal, []), *VECTORS, "mixing", "pairs"]
     q, d, a, b = map(torch.from_numpy, (dense.q, dense.d, dense.a, dense.b))
-    own = {part: getattr(network, part).detach().double().requires_grad_() for part in parts}
+    own = {part: torch.from_numpy(getattr(network, part).astype(float)).requires_grad_() for part in parts}
     diagonal = own.get("diagonal", torch.full((WORDS,), float(shape.diagonal != "none"), dtype=torch.float64))
     paper = Paper(network)
     table = torch.tensor([[paper.h(s, t) for t in range(WORDS)] for s in range(shape.query_terms)])
@@ -235,70 +224,83 @@ def test_steps_follow_the_gradient_of_the_margin_ranking_loss(name):
             total = total + own.get("identity", torch.ones(1))[0] * (q[query] * diagonal * d[document]).sum()
         return total + (q[query] @ own["pairs"][table] @ d[document] if shape.pairs else 0)
 
-    learned(network, dense.texts(), GROUPS[1], GROUPS[0])
+    learned(name, network, dense.texts(), GROUPS[1], GROUPS[0])
     for group, query in zip(*GROUPS, strict=True):
         for one in group[1:]:
             loss = torch.relu(MARGIN - score(query, group[0]) + score(query, one))
             gradients = torch.autograd.grad(loss, list(own.values()), materialize_grads=True, allow_unused=True)
             for (part, weight), gradient in zip(own.items(), gradients, strict=True):
-                if part == "pairs" and len(network.active):
-                    gradient = gradient * torch.from_numpy(network.active)
+                if part == "pairs" and name == "sparse":
+                    gradient = gradient * torch.from_numpy(ACTIVE)
                 weight.data -= RATE * gradient
     for part, expected in own.items():
         np.testing.assert_allclose(getattr(network, part), expected.detach(), atol=3e-6, err_msg=part)
 
 
+@SOME
+def test_a_step_is_made_where_the_margin_is_violated(name):
+    for more in (-1e-3, 1e-3):
+        network = network_of(name)
+        dense, paper, before = dense_texts(network.shape), Paper(network), weights(network)
+        scores = [paper.f(dense.q[2], dense.d[one], dense.a[2], dense.b[one]) for one in (4, 7)]
+        total, count = learned(name, network, dense.texts(), [2], [[4, 7]], margin=scores[0] - scores[1] + more)
+        assert (total, count) == (pytest.approx(max(0, more), abs=1e-6), 1)
+        assert changed(network, before) == (more > 0)
+
+
+@SOME
 def test_invalid_negatives_are_passed_over(name):
     network, without = network_of(name), network_of(name)
     texts = dense_texts(network.shape).texts()
     nowhere = 10**9
     valid = [[True, False, True], [True, False, False], [True, True, True]]
-    found = learned(network, texts, [2, 0, 1], [[4, nowhere, 7], [3, nowhere, 1], [5, 6, 8]], valid=valid)
-    first, second = learned(without, texts, [2], [[4, 7]]), learned(without, texts, [1], [[5, 6, 8]])
+    found = learned(name, network, texts, [2, 0, 1], [[4, nowhere, 7], [3, nowhere, 1], [5, 6, 8]], valid=valid)
+    first = learned(name, without, texts, [2], [[4, 7]])
+    second = learned(name, without, texts, [1], [[5, 6, 8]])
     assert found == (pytest.approx(first[0] + second[0], abs=1e-6), 3)
-    for one, other in zip(weights(network), weights(without), strict=True):
-        np.testing.assert_array_equal(one, other)
+    assert not changed(network, weights(without))
 
 
-def test_texts_without_terms_change_nothing_but_cost_the_margin(name):
+@SOME
+def test_texts_without_terms_and_weights_that_are_no_numbers(name):
     network, none = network_of(name), no_rows(9)
     before = weights(network)
-    assert learned(network, Texts(none, none, none, none), [0, 1], [[1, 2, 3], [4, 5, 6]]) == (4 * MARGIN, 4)
-    for now, then in zip(weights(network), before, strict=True):
-        np.testing.assert_array_equal(now, then)
-
-
-def test_what_is_no_number_shows_in_the_loss(name):
-    network = network_of(name)
+    empty = Texts(none, none, none, none)
+    assert learned(name, network, empty, [0, 1], [[1, 2, 3], [4, 5, 6]]) == (4 * MARGIN, 4)
+    assert not changed(network, before)
     for weight in (*vectors_of(network), network.diagonal, network.pairs):
-        weight.fill_(np.nan)
-    assert np.isnan(learned(network, dense_texts(network.shape).texts(), [2], [[4, 7]])[0])
+        weight[:] = np.nan
+    assert np.isnan(learned(name, network, dense_texts(network.shape).texts(), [2], [[4, 7]])[0])
+
+
+def other_parts(parts: Parts, query_vectors: np.ndarray) -> Parts:
+    return parts._replace(query_vectors=query_vectors, diagonal=np.zeros(0, dtype="f4"))
 
 
 @pytest.mark.parametrize("own_queries", [False, True])
 def test_tasks_in_turn_share_the_vectors_of_documents(own_queries):
     """Section 2.4.2: a step for equation 9, then one for equation 10, or for U_E'V_E; the second has fewer groups."""
-    torch.manual_seed(4)
-    shape = SHAPES["low rank across languages"]
-    network = BilinearNetwork(shape, other_queries=own_queries)
+    shape, generator = SHAPES["low rank across languages"], torch.Generator().manual_seed(4)
+    network = Network.start(shape, generator)
+    other_queries = random_vectors(WORDS, 3, None, generator) if own_queries else network.document_vectors
     dense, other = dense_texts(shape), dense_texts(SHAPES["low rank"], seed=8)
-    U, V, U_E = (table.numpy().T.astype(float) for table in (*vectors_of(network)[:2], network.other_query_vectors))
+    U, V, U_E = (table.T.astype(float) for table in (*vectors_of(network)[:2], other_queries))
     groups, other_groups = [[4, 7, 2], [3, 1, 0], [5, 6, 8]], [[2, 0, 3], [8, 4, 1]]
-    numbers = np.array([2, 0, 1]), np.array(groups), np.ones((3, 3), dtype=bool)
-    others = np.array([5, 3]), np.array(other_groups), np.ones((2, 3), dtype=bool)
-    of_other = network.other_parts(), other.texts(), *others
-    total, count = learn_in_turn(network.parts(), dense.texts(), *numbers, *of_other, network.rates(RATE, MARGIN))
+    tuples = Tuples(np.array([2, 0, 1]), np.array(groups), np.ones((3, 3), dtype=bool))
+    others = Tuples(np.array([5, 3]), np.array(other_groups), np.ones((2, 3), dtype=bool))
+    of_other = other_parts(network.parts(), other_queries), other.texts(), others
+    total, count = learn_in_turn(network.parts(), dense.texts(), tuples, *of_other, rates_of(shape))
 
     expected = 0.0
     for turn, group in enumerate(groups):
         for one in group[1:]:
-            q, difference = dense.q[numbers[0][turn]], dense.d[group[0]] - dense.d[one]
+            q, difference = dense.q[tuples.queries[turn]], dense.d[group[0]] - dense.d[one]
             loss = MARGIN - (U @ q) @ (V @ difference)
             expected += max(0, loss)
             if loss > 0:
                 U, V = U + RATE * np.outer(V @ difference, q), V + RATE * np.outer(U @ q, difference)
         for one in other_groups[turn][1:] if turn < 2 else []:
-            q, difference = other.q[others[0][turn]], other.d[other_groups[turn][0]] - other.d[one]
+            q, difference = other.q[others.queries[turn]], other.d[other_groups[turn][0]] - other.d[one]
             if own_queries and MARGIN - (U_E @ q) @ (V @ difference) > 0:
                 U_E, V = U_E + RATE * np.outer(V @ difference, q), V + RATE * np.outer(U_E @ q, difference)
             elif not own_queries and MARGIN - (V @ q) @ (V @ difference) > 0:
@@ -306,7 +308,7 @@ def test_tasks_in_turn_share_the_vectors_of_documents(own_queries):
     assert (total, count) == (pytest.approx(expected, abs=1e-5), 6)
     np.testing.assert_allclose(network.query_vectors.T, U, atol=3e-6)
     np.testing.assert_allclose(network.document_vectors.T, V, atol=3e-6)
-    np.testing.assert_allclose(network.other_query_vectors.T, U_E, atol=3e-6)
+    np.testing.assert_allclose(other_queries.T, U_E if own_queries else V, atol=3e-6)
 
 
 @pytest.mark.parametrize("kind", ["full", "full across languages", "hash"])
@@ -314,6 +316,6 @@ def test_rows_of_pairs_are_added_to_a_matrix(kind):
     network = network_of(kind)
     dense, paper = dense_texts(network.shape), Paper(network)
     W = np.array([[paper.w[paper.h(s, t)] for t in range(WORDS)] for s in range(network.shape.query_terms)])
-    into = np.ones((6, WORDS), dtype=np.float32)
-    pair_rows(network.parts(), dense.texts().queries, into)
-    np.testing.assert_allclose(into, 1 + dense.q @ W, atol=1e-6)
+    result = np.ones((6, WORDS), dtype=np.float32)
+    pair_rows(network.parts(), dense.texts().queries, result)
+    np.testing.assert_allclose(result, 1 + dense.q @ W, atol=1e-6)

@@ -1,4 +1,4 @@
-"""Correlated feature hashing against equations 5 to 7 and algorithm 1 of the SSI paper, computed in plain loops."""
+"""Vectors of texts; correlated feature hashing against equations 5 to 7 and algorithm 1 of the SSI paper, in loops."""
 
 from collections import Counter
 from itertools import pairwise
@@ -8,8 +8,8 @@ import pytest
 from scipy.sparse import csr_array
 
 from pt_neural._artifacts import ArtifactError
-from pt_neural.models.correlated_hashing import CorrelatedHashing
-from pt_neural.text import PackedSequences, TfIdf, Vocabulary
+from pt_neural.models.ssi.features import CorrelatedHashing, Features, split_text
+from pt_neural.text import PackedSequences, TfIdf, Vocabulary, pack_texts, tokenise_packed
 
 # Three frequent words; each rare one occurs with some of them more than with others.
 TEXTS = [
@@ -79,8 +79,7 @@ def test_the_collection_is_what_the_tests_take_it_for(vocabulary):
     assert {"war ship", "ship sea"} <= set(hashed_features(vocabulary, 2))
 
 
-@pytest.mark.parametrize("bins", [1, 2, 5])
-@pytest.mark.parametrize("ngrams", [1, 2])
+@pytest.mark.parametrize(("ngrams", "bins"), [(1, 1), (1, 5), (2, 2)])
 def test_neighbours_have_the_largest_dice_coefficients(sequences, vocabulary, ngrams, bins):
     hashing = built(sequences, vocabulary, bins=bins, ngrams=ngrams)
     features = hashed_features(vocabulary, ngrams)
@@ -104,8 +103,7 @@ def algorithm_1(q: dict[str, float], vocabulary: Vocabulary, k: int) -> np.ndarr
     return a
 
 
-@pytest.mark.parametrize("bins", [1, 2, 5])
-@pytest.mark.parametrize("ngrams", [1, 2])
+@pytest.mark.parametrize(("ngrams", "bins"), [(1, 1), (1, 5), (2, 2)])
 def test_features_are_those_of_algorithm_1(sequences, vocabulary, ngrams, bins):
     hashing = built(sequences, vocabulary, bins=bins, ngrams=ngrams)
     texts = [*TEXTS, "corvette frigate frigate lagoon war", "ship sea ship sea war ship", "zebra", "unicorn war"]
@@ -203,7 +201,6 @@ def test_saving_and_loading_give_the_same_features(sequences, vocabulary, ngrams
         ("hashing.json", '{"frequent": 1, "sublinear_tf": false}'),
         ("hashing.json", '{"frequent": "many", "sublinear_tf": false}'),
         ("neighbours.npy", "no array"),
-        ("coefficients.npy", "no array"),
         ("bigrams/keys.npy", "no array"),
     ],
 )
@@ -215,3 +212,67 @@ def test_damaged_files_are_named(sequences, vocabulary, tmp_path, name, content)
     (tmp_path / "hashing" / name).unlink()
     with pytest.raises(ArtifactError, match=f"{name} is missing"):
         CorrelatedHashing.load(tmp_path / "hashing")
+
+
+# All features of a text
+
+
+@pytest.fixture(params=["words", "hashed words", "hashed 2-grams", "two vocabularies"])
+def features(request, sequences, vocabulary) -> Features:
+    documents = TfIdf(vocabulary, sublinear_tf=True)
+    if request.param == "two vocabularies":
+        return Features(TfIdf(Vocabulary.build([["sea", "ship"], ["ship"]]), sublinear_tf=True), documents)
+    ngrams = {"words": None, "hashed words": 1, "hashed 2-grams": 2}[request.param]
+    hashing = None if ngrams is None else built(sequences, vocabulary, bins=2, ngrams=ngrams)
+    return Features(documents, documents, hashing)
+
+
+LONG = "the war ship sea war ship: a zebra, a corvette at sea"
+
+
+def test_queries_and_documents_over_any_vocabulary(features, tmp_path):
+    texts = [LONG, "", "unicorn war"]
+    sequences, terms = pack_texts(texts)
+    documents = features.read_documents(sequences, Vocabulary(terms))
+    features.save(tmp_path)
+    for one in (features, Features.load(tmp_path)):
+        again = one.read_documents(tokenise_packed(texts, one.documents.vocabulary), one.documents.vocabulary)
+        for matrix, expected in zip(again, documents, strict=True):
+            assert (matrix is None) == (expected is None)
+            if matrix is not None:
+                np.testing.assert_array_equal(matrix.toarray(), expected.toarray())
+        arrays, parts = one.identity_parts()
+        assert parts == features.identity_parts()[1]
+        assert {"query_idf", "document_idf"} <= arrays.keys()
+    queries = features.read_queries(texts)
+    if features.shared:
+        np.testing.assert_allclose(queries.terms.toarray(), documents.terms.toarray(), atol=1e-7)
+    else:
+        assert queries.terms.shape == (3, 2)
+    lengths = np.linalg.norm(documents.terms.toarray(), axis=1)
+    np.testing.assert_allclose(lengths, [1, 0, 1], atol=1e-6)
+    if features.hashing is not None:  # vectors are cut to length 1
+        assert (np.linalg.norm(documents.hashed.toarray(), axis=1) <= 1 + 1e-6).all()
+        assert documents.take(slice(2)).hashed.shape == (2, FREQUENT)
+    words = features.read_words("document", np.array([3, 0]))
+    assert words.terms.toarray().argmax(axis=1).tolist() == [3, 0]
+    assert words.terms.data.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("side", ["query", "document"])
+def test_parts_of_a_text_sum_to_its_vectors(features, side):
+    parts = split_text(features, side, LONG)
+    sequences = tokenise_packed([LONG], features.documents.vocabulary)
+    whole = features.read_queries([LONG])
+    if side == "document":
+        whole = features.read_documents(sequences, features.documents.vocabulary)
+    for rows, vector in zip(parts.vectors, whole, strict=True):
+        assert (rows is None) == (vector is None)
+        if rows is not None:
+            assert rows.shape == (len(parts.names), vector.shape[1])
+            np.testing.assert_allclose(rows.sum(axis=0), vector.toarray()[0], atol=1e-6)
+    known = ["sea", "ship"] if side == "query" and not features.shared else ["corvette", "sea", "ship", "war"]
+    assert sorted(name for name in parts.names if " " not in name) == known
+    bigrams = [name for name in parts.names if " " in name]
+    with_bigrams = features.hashing is not None and features.hashing.bigrams is not None
+    assert set(bigrams) == ({"war ship", "ship sea"} if with_bigrams else set())

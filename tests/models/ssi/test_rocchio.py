@@ -1,7 +1,5 @@
 """Rocchio against the expansion of a query by hand."""
 
-import pickle
-
 import numpy as np
 import pandas as pd
 import pyterrier as pt
@@ -21,10 +19,14 @@ def candidates(corpus, topics) -> pd.DataFrame:
     return topics.merge(pd.DataFrame(corpus), how="cross")
 
 
+def tfidf_vector(tfidf: pn.TFIDF):
+    return lambda text: tfidf.represent_queries([text]).sparse
+
+
 def by_hand(tfidf: pn.TFIDF, query: str, texts: dict[str, str], beta: float, feedback_docs: int) -> dict[str, float]:
     """TFIDF, the mean of the first documents, and TFIDF again."""
-    vectors = {docno: tfidf.weigh_documents([text]).terms.toarray()[0].astype(float) for docno, text in texts.items()}
-    q = tfidf.weigh_queries([query]).terms.toarray()[0].astype(float)
+    q, *found = (vector.toarray()[0].astype(float) for vector in map(tfidf_vector(tfidf), [query, *texts.values()]))
+    vectors = dict(zip(texts, found, strict=True))
     first = sorted(docno for docno in vectors if q @ vectors[docno] > 0)
     first = sorted(first, key=lambda docno: -round(q @ vectors[docno], 6))[:feedback_docs]
     if first:
@@ -91,23 +93,15 @@ def test_a_document_that_comes_twice_counts_once(tfidf, candidates):
     np.testing.assert_allclose(twice["score"], [*expected, *expected], atol=1e-6)
 
 
-@pytest.mark.parametrize("nothing", ["", "?!", "zebra", None, np.nan])
-def test_nothing_known_is_not_expanded(tfidf, corpus, candidates, tmp_path, nothing):
+def test_nothing_known_is_not_expanded(tfidf, corpus, candidates, tmp_path):
     rocchio = pn.Rocchio(tfidf)
-    assert (rocchio.transform(candidates.assign(query=nothing))["score"] == 0).all()
-    scored = rocchio.transform(
-        candidates.assign(title="", text=candidates["text"].where(candidates["docno"] != "d1", nothing))
-    )
-    assert (scored["score"][scored["docno"] == "d1"] == 0).all()
-    vectors = tfidf.index(tmp_path / "vectors", corpus, verbose=False)
-    assert rocchio.retriever(vectors).transform(pd.DataFrame({"qid": ["1"], "query": [nothing]})).empty
-
-
-def test_empty_frames_get_their_columns(tfidf, candidates):
-    for model in (pn.Rocchio(tfidf), pn.Rocchio(pn.TFIDF())):
-        done = model.transform(candidates[:0])
-        assert list(done.columns) == [*candidates.columns, "score", "rank"]
-        assert done.dtypes[["score", "rank"]].tolist() == ["float64", "int64"]
+    retriever = rocchio.retriever(tfidf.index(tmp_path / "vectors", corpus, verbose=False))
+    for nothing in ("", "?!", "zebra", None, np.nan):
+        assert (rocchio.transform(candidates.assign(query=nothing))["score"] == 0).all()
+        text = candidates["text"].where(candidates["docno"] != "d1", nothing)
+        scored = rocchio.transform(candidates.assign(title="", text=text))
+        assert (scored["score"][scored["docno"] == "d1"] == 0).all()
+        assert retriever.transform(pd.DataFrame({"qid": ["1"], "query": [nothing]})).empty
 
 
 def test_scores_do_not_depend_on_blocks(tfidf, corpus, topics, tmp_path, monkeypatch):
@@ -117,33 +111,21 @@ def test_scores_do_not_depend_on_blocks(tfidf, corpus, topics, tmp_path, monkeyp
     pd.testing.assert_frame_equal(found.transform(topics), expected)
 
 
-def test_save_and_load_give_the_same_scores(tfidf, candidates, tmp_path):
-    rocchio = pn.Rocchio(tfidf, beta=0.5, feedback_docs=3)
-    rocchio.save(tmp_path / "rocchio.pn")
-    for loaded in (
-        pn.Rocchio.load(tmp_path / "rocchio.pn"),
-        pt.Artifact.load(str(tmp_path / "rocchio.pn")),
-        pickle.loads(pickle.dumps(rocchio)),
-    ):
-        pd.testing.assert_frame_equal(loaded.transform(candidates), rocchio.transform(candidates))
-        assert (loaded.beta, loaded.feedback_docs) == (0.5, 3)
-    assert pn.Rocchio.load(tmp_path / "rocchio.pn", beta=1).beta == 1
+def test_what_may_differ_when_it_is_loaded(tfidf, tmp_path):
+    pn.Rocchio(tfidf, beta=0.5, feedback_docs=3).save(tmp_path / "rocchio.pn")
+    loaded = pn.Rocchio.load(tmp_path / "rocchio.pn", beta=1)
+    assert (loaded.beta, loaded.feedback_docs, loaded.fingerprint()) == (1, 3, tfidf.fingerprint())
     with pytest.raises(ValueError, match="tfidf cannot be changed by loading"):
         pn.Rocchio.load(tmp_path / "rocchio.pn", tfidf=tfidf)
-    with pytest.raises(RuntimeError, match=r"call tfidf\.fit_corpus"):
-        pn.Rocchio(pn.TFIDF()).save(tmp_path / "unfitted.pn")
-
-
-@pytest.mark.parametrize("name", ["config.json", "tfidf/config.json", "tfidf/vocabulary/terms.txt"])
-def test_missing_and_cut_files_are_named(tfidf, tmp_path, name):
-    pn.Rocchio(tfidf).save(tmp_path / "rocchio.pn")
-    path = tmp_path / "rocchio.pn" / name
-    path.write_bytes(path.read_bytes()[:-2])
-    with pytest.raises(ArtifactError, match=f"{path.name} is damaged"):
-        pn.Rocchio.load(tmp_path / "rocchio.pn")
-    path.unlink()
-    with pytest.raises(ArtifactError, match=f"{path.name} is missing"):
-        pn.Rocchio.load(tmp_path / "rocchio.pn")
+    for name in ("config.json", "tfidf/vocabulary/terms.txt"):
+        path = tmp_path / "rocchio.pn" / name
+        path.write_bytes(path.read_bytes()[:-2])
+        with pytest.raises(ArtifactError, match=f"{path.name} is damaged"):
+            pn.Rocchio.load(tmp_path / "rocchio.pn")
+        path.unlink()
+        with pytest.raises(ArtifactError, match=f"{path.name} is missing"):
+            pn.Rocchio.load(tmp_path / "rocchio.pn")
+        pn.Rocchio(tfidf).save(tmp_path / "rocchio.pn", overwrite=True)
 
 
 def test_clear_errors(tfidf, corpus, candidates, tmp_path):
@@ -153,8 +135,12 @@ def test_clear_errors(tfidf, corpus, candidates, tmp_path):
         pn.Rocchio(tfidf, beta=-1)
     with pytest.raises(ValueError, match="feedback_docs must be at least 1"):
         pn.Rocchio(tfidf, feedback_docs=0)
-    with pytest.raises(RuntimeError, match=r"call tfidf\.fit_corpus"):
-        pn.Rocchio(pn.TFIDF()).transform(candidates)
+    for use in (
+        lambda: pn.Rocchio(pn.TFIDF()).transform(candidates),
+        lambda: pn.Rocchio(pn.TFIDF()).save(tmp_path / "unfitted.pn"),
+    ):
+        with pytest.raises(RuntimeError, match=r"call tfidf\.fit_corpus"):
+            use()
     with pytest.raises(KeyError, match=r"no text for Rocchio\(TFIDF"):
         pn.Rocchio(tfidf).transform(candidates[["qid", "query", "docno"]])
     other = pn.TFIDF().fit_corpus(corpus[:3], verbose=False)
@@ -177,10 +163,7 @@ def test_in_pipelines(tfidf, corpus, topics, candidates, tmp_path):
         "beta",
         "feedback_docs",
     ]
-    for pipeline in (found, rocchio, found % 2 >> rocchio):
+    for pipeline in (rocchio, found % 2 >> rocchio):
         assert "Rocchio" in pt.schematic.draw(pipeline)
+    assert "Retriever" in pt.schematic.draw(found)
     assert len(found.transform(topics)) == len((found % 10).transform(topics))
-
-
-class TestRocchio(pt.testing.transformer_test_class(lambda: pn.Rocchio(pn.TFIDF()))):
-    pass
