@@ -7,8 +7,8 @@ from pt_neural._arguments import checked_number
 from pt_neural.explain.likelihood_explanation import KINDS, LikelihoodExplanation
 from pt_neural.explain.words import divided, word_occurrences
 from pt_neural.models import WordTranslation
-from pt_neural.models.topic_model import TopicModel
-from pt_neural.models.topic_steps import LEAST
+from pt_neural.models.topics.steps import LEAST
+from pt_neural.models.topics.topic_model import TopicModel
 from pt_neural.rankers.document_counts import DocumentCounts
 from pt_neural.rankers.language_model import LanguageModelRanker
 from pt_neural.text import Vocabulary, tokenise

@@ -5,7 +5,7 @@ from typing import Any
 
 # Loaded on first use: importing a network imports torch, which DESM, LSA and TFIDF do without.
 _FILES = {
-    "BLTM": "bltm",
+    "BLTM": "topics.bltm",
     "CDSSM": "clsm",
     "CLSM": "clsm",
     "DESM": "desm",
@@ -14,18 +14,18 @@ _FILES = {
     "Duet": "duet",
     "DuetDistributed": "duet",
     "DuetLocal": "duet",
-    "LDA": "lda",
+    "LDA": "topics.lda",
     "LSA": "lsa",
     "MatchTensor": "match_tensor",
     "MatchTensorSSM": "match_tensor",
-    "PhraseTranslation": "phrase_translation",
-    "PLSA": "plsa",
+    "PhraseTranslation": "translation.phrases",
+    "PLSA": "topics.plsa",
     "Rocchio": "rocchio",
     "SSI": "ssi",
     "SSM": "ssm",
     "TFIDF": "tf_idf",
-    "TopicCosine": "topic_cosine",
-    "WordTranslation": "word_translation",
+    "TopicCosine": "topics.topic_model",
+    "WordTranslation": "translation.words",
 }
 
 __all__ = sorted(_FILES)

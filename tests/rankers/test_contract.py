@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from joblib import Parallel, delayed
 
 import pt_neural as pn
-from pt_neural.models.topic_cosine import TopicCosine
+from pt_neural.models import TopicCosine
 from pt_neural.rankers import TwoTower
 from pt_neural.rankers.embedded_ranker import EmbeddedRanker
 from pt_neural.text import PackedSequences, Vocabulary, tokenise

@@ -4,16 +4,16 @@ import warnings
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 import pyterrier as pt
 from scipy.sparse import csr_array
 
 from pt_neural._arguments import checked_choice, checked_number
-from pt_neural.models.corpus_topics import CorpusTopicModel
-from pt_neural.models.iterations import Iteration
+from pt_neural.models.topics.topic_model import Corpus, TopicModel, learn_topics
 from pt_neural.text import ForwardIndex
+from pt_neural.training.run import Iteration
 
 if TYPE_CHECKING:
     from tomotopy import LDAModel
@@ -21,27 +21,28 @@ if TYPE_CHECKING:
 INTERVAL = 10  # iterations between two looks at the likelihood
 
 
-class LDA(CorpusTopicModel):
+class LDA(TopicModel):
     """Query likelihood with documents as mixtures of topics, learned by Gibbs sampling (Wei & Croft, SIGIR 2006).
 
-    P_model(w|d) = sum over topics z of P(w|z) P(z|d). The topics are learned from the documents of a collection alone,
-    as the CLSM paper does, by collapsed Gibbs sampling, tomotopy's; P(w|z) is that of the last iteration. A document's
-    P(z|d) is inferred when it is read, with the topics as they are, by iterations that need no random numbers: see
-    :func:`~pt_neural.models.topic_steps.fold_in`, whose prior is alpha. The result is near the mean of many samples.
+    P_model(w|d) = sum over topics z of P(w|z) P(z|d). As in the CLSM paper, the topics are learned from the documents
+    of a collection alone, by tomotopy's collapsed Gibbs sampler; P(w|z) is that of the last iteration. A document's
+    P(z|d) is inferred under the learned topics when the document is read, without random numbers: see
+    :func:`~pt_neural.models.topics.steps.fold_in`, whose prior is alpha. The result is close to the mean of many
+    samples.
 
-    On the dev queries of ``neural:pydocs``, a learned alpha was as good as the fixed one or better, and 100 iterations
-    as good as 400. The defaults of ``unigram_weight``, ``alpha`` and ``beta`` are those of Wei & Croft, who keep
-    alpha as it is.
+    On the dev queries of ``neural:pydocs``, a learned alpha was at least as good as a fixed one, and 100 iterations as
+    good as 400. The defaults of ``unigram_weight``, ``alpha`` and ``beta`` are those of Wei & Croft, who keep alpha
+    fixed.
 
     Args:
         num_topics: Number of topics; the CLSM paper has 100 and 500.
         alpha: Concentration of each topic in a document; None for 50 / num_topics.
         beta: Concentration of each word in a topic.
-        learn_alpha: Let each topic have an alpha of its own, learned while sampling; ``alpha`` is where it starts.
+        learn_alpha: Learn an alpha for each topic while sampling, starting from ``alpha``.
         iterations: How often a topic is drawn for each word of the collection.
         min_count: Words that occur less often are left out.
         max_terms: Keep only that many of the most frequent words; None keeps all.
-        workers: Threads that sample. With 1, a seed gives the same topics again; with more, it may not.
+        workers: Threads that sample. With 1, results are repeatable by seed; with more, they may not be.
         seed: Seed of the sampler.
         unigram_weight: Weight of the unigram model, from 0 to 1; may be set on a fitted model.
         mu: Weight of the collection against the document in the unigram model, in words, above 0; likewise.
@@ -53,11 +54,11 @@ class LDA(CorpusTopicModel):
 
     Attributes:
         history: One row every ten iterations, from 0 for the start: ``iteration``, ``log_likelihood`` of the words and
-            their topics, and ``seconds`` since the one before.
+            their topics, and ``seconds`` since the row before.
         prior: Alpha of each topic.
 
     Raises:
-        TypeError: If an argument is of another kind than said here.
+        TypeError: If an argument has the wrong type.
         ValueError: If a setting is out of range.
 
     Example::
@@ -117,10 +118,28 @@ class LDA(CorpusTopicModel):
             verbose=verbose,
         )
 
+    def fit_corpus(self, corpus: Corpus, *, verbose: bool = True) -> Self:
+        """Learn the topics of a collection, whose word counts are held in memory.
+
+        Args:
+            corpus: Documents with ``docno`` and text, read once, or a forward index.
+            verbose: Show progress bars, with the log-likelihood per word.
+
+        Returns:
+            This ranker.
+
+        Raises:
+            TypeError: If the corpus is none of these.
+            ValueError: If there are no words, or if the forward index holds other fields than the model reads.
+            KeyboardInterrupt: If the user interrupts; the model then has the topics of the last iteration, or stays as
+                it was if none was complete.
+        """
+        return learn_topics(self, corpus, partial(self._estimates, verbose=verbose), verbose=verbose)
+
     def _estimates(self, counts: csr_array, *, verbose: bool) -> Iterator[Iteration]:
-        with warnings.catch_warnings():  # of how the library was compiled
+        with warnings.catch_warnings():  # about how the library was compiled
             warnings.simplefilter("ignore", DeprecationWarning)
-            import tomotopy  # here, for it is needed for fitting only
+            import tomotopy  # only needed for fitting
 
         alpha = 50 / self.num_topics if self.alpha is None else self.alpha
         sampler = tomotopy.LDAModel(k=self.num_topics, alpha=alpha, eta=self.beta, seed=self.seed)
@@ -136,7 +155,7 @@ class LDA(CorpusTopicModel):
             yield Iteration(iteration, measures, shown, partial(_topics, sampler, counts.shape[1]))
 
     def _sample(self, sampler: "LDAModel", iterations: int) -> None:
-        with warnings.catch_warnings():  # that several workers may give other results is said above
+        with warnings.catch_warnings():  # that several workers may not be repeatable is documented above
             warnings.simplefilter("ignore", RuntimeWarning)
             sampler.train(iterations, workers=self.workers)
 
@@ -145,7 +164,7 @@ class LDA(CorpusTopicModel):
 
 
 def _documents(counts: csr_array) -> Iterator[list[str]]:
-    """The words of each document, as numbers: the sampler's own ones are others, and its strings know no surrogates."""
+    """The words of each document as strings of their ids, since the sampler refuses lone surrogates."""
     names = np.array([str(word) for word in range(counts.shape[1])], dtype=object)
     times = counts.data.astype(np.int64)
     for start, end in pairwise(counts.indptr.tolist()):

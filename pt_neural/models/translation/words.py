@@ -1,53 +1,44 @@
 """The word translation model: IBM Model 1 from relevant documents to queries."""
 
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import csr_array
+import pyterrier as pt
+from scipy.sparse import coo_array, csr_array
 
 from pt_neural._arguments import checked_choice, checked_number
-from pt_neural.models.ibm_model1 import document_counts, em_step, equal_translations, query_counts
-from pt_neural.models.iterations import Iteration, noted
-from pt_neural.models.translation_table import (
-    from_tensors,
-    largest,
-    most_probable,
-    scaled_columns,
-    to_tensors,
-    with_self_translation,
-)
+from pt_neural.models.translation.ibm_model1 import document_counts, em_step, equal_translations, query_counts
 from pt_neural.rankers.document_counts import DocumentCounts
 from pt_neural.rankers.language_model import LanguageModelRanker
 from pt_neural.rankers.learned_words import Records
-from pt_neural.rankers.relevant_pairs import LearnedFromPairs, RelevantPairs
+from pt_neural.rankers.relevant_pairs import RelevantPairs, learn_from_pairs
 from pt_neural.text import ForwardIndex, PackedSequences, Vocabulary, tokenise
+from pt_neural.training.run import Iteration, run_iterations
 
 
-class WordTranslation(LearnedFromPairs, LanguageModelRanker):
+class WordTranslation(LanguageModelRanker, pt.Estimator):
     """Query likelihood with translated words (Berger & Lafferty 1999; Gao, He & Nie, CIKM 2010).
 
-    P_model(q|d) = sum over the words w of the document of t(q|w) P_ml(w|d): a document may be worded in one way and the
-    query in another. The probability t(q|w) that w is translated into q is learned from queries and documents relevant
-    to them by expectation maximisation of IBM Model 1 (Brown et al. 1993), in which each word of the query comes from
-    one of the words of the document, or from a null word, with equal probabilities.
+    P_model(q|d) = sum over the words w of the document of t(q|w) P_ml(w|d): the query may word things differently from
+    the document. The probability t(q|w) that w is translated into q is learned from queries and documents relevant to
+    them by expectation maximisation of IBM Model 1 (Brown et al. 1993), in which each word of the query comes from one
+    of the words of the document, or from a null word, with equal probability.
 
-    A word is not its own best translation by itself, though a document that has the query's very words should be
-    better than others (Xue, Jeon & Croft 2008): ``self_translation`` and the unigram model both see to that. A word
-    that no document has had in training is its own only translation, so the probabilities of every document add up
-    to 1.
+    The model may not learn that a word is its own best translation, though documents with the query's very words should
+    rank first (Xue, Jeon & Croft 2008); ``self_translation`` and the unigram model both see to that. A word that no
+    training document has is its own only translation, so that the probabilities of every document add up to 1.
 
     Args:
         iterations: Passes of expectation maximisation.
-        self_translation: Part of each word that is translated into itself, from 0 to 1; what was learned shares the
-            rest.
-        top: So many translations of each word are kept, the most probable ones, and share the probability of all; None
-            keeps all.
-        null_word: Whether words of queries may come from none of the document while learning; what the null word is
-            translated into plays no part in ranking.
-        max_terms: So many of the first words of a document are learned from; None for all. In ranking, all count.
+        self_translation: Probability, from 0 to 1, that a word is translated into itself; the learned translations
+            share the rest.
+        top: Keep only that many translations of each word, the most probable ones, scaled to add up to 1; None keeps
+            all.
+        null_word: Whether a query word may come from no word of the document while learning; the null word plays no
+            part in ranking.
+        max_terms: Number of words, from the start of a document, to learn from; None for all. Ranking uses all.
         unigram_weight: Weight of the unigram model, from 0 to 1; may be set on a fitted model.
         mu: Weight of the collection against the document in the unigram model, in words, above 0; likewise.
         fields: Text columns, joined by a space; those that a frame lacks are passed over, one must be there. None for
@@ -64,7 +55,7 @@ class WordTranslation(LearnedFromPairs, LanguageModelRanker):
             :meth:`fit`.
 
     Raises:
-        TypeError: If an argument is of another kind than said here.
+        TypeError: If an argument has the wrong type.
         ValueError: If a setting is out of range.
 
     Example::
@@ -109,15 +100,48 @@ class WordTranslation(LearnedFromPairs, LanguageModelRanker):
             verbose=verbose,
         )
 
+    def fit(
+        self,
+        topics_or_res_tr: pd.DataFrame,
+        qrels_tr: pd.DataFrame,
+        topics_or_res_va: pd.DataFrame | None = None,
+        qrels_va: pd.DataFrame | None = None,
+        *,
+        verbose: bool = True,
+    ) -> Self:
+        """Learn anew from candidates and their judgements; ``(candidates >> model).fit(...)`` calls this.
+
+        Every document judged relevant to a query (label above 0) makes a pair with it, whatever the grade. With a
+        forward index, relevant documents that were not retrieved count as well.
+
+        Args:
+            topics_or_res_tr: Candidates of the training queries: ``qid, query, docno`` and text (``docno`` is enough
+                where the model has a forward index).
+            qrels_tr: Their judgements: ``qid, docno, label``.
+            topics_or_res_va: Candidates of dev queries, which pipelines pass on; not used.
+            qrels_va: Their judgements; not used.
+            verbose: Print what is learned from, and show a progress bar.
+
+        Returns:
+            This ranker; see ``history`` and ``report``. If interrupted, it stays as it was.
+
+        Raises:
+            TypeError: If the candidates or the judgements are not a frame.
+            ValueError: If there is nothing to learn from; the message says why.
+        """
+        return learn_from_pairs(self, topics_or_res_tr, qrels_tr, verbose=verbose)
+
     def _learn(self, pairs: RelevantPairs, *, verbose: bool) -> None:
         learned, history = self._maximise(pairs, desc=repr(self), verbose=verbose)
         self._set_table(pairs.vocabulary, self._ranking_table(learned), history)
 
     def _maximise(self, pairs: RelevantPairs, *, desc: str, verbose: bool) -> tuple[csr_array, Records]:
-        """IBM Model 1 of pairs, and its history."""
+        """t(q|w) by IBM Model 1, and its history."""
         history: list[dict[str, Any]] = []
-        estimates = noted(self._estimates(pairs), history, total=self.iterations, desc=desc, verbose=verbose)
-        return deque(estimates, maxlen=1).pop().result, history
+        estimates = self._estimates(pairs)
+        for last in run_iterations(estimates, history, total=self.iterations, desc=desc, verbose=verbose):
+            table: csr_array = last.result
+        return table, history
 
     def _estimates(self, pairs: RelevantPairs) -> Iterator[Iteration]:
         num_words = len(pairs.vocabulary)
@@ -131,7 +155,7 @@ class WordTranslation(LearnedFromPairs, LanguageModelRanker):
             yield Iteration(number, measures, f"perplexity {perplexity:.1f}", table)
 
     def _ranking_table(self, learned: csr_array) -> csr_array:
-        words = learned[:, : learned.shape[0]]  # without the null word
+        words = learned[:, : learned.shape[0]]  # without the null word  # (words, words)
         return with_self_translation(scaled_columns(most_probable(words, self.top)), self.self_translation)
 
     def _set_table(self, vocabulary: Vocabulary, table: csr_array, history: Records) -> None:
@@ -187,3 +211,89 @@ class WordTranslation(LearnedFromPairs, LanguageModelRanker):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
+
+
+_PARTS = ("data", "indices", "indptr")
+
+
+def most_probable(table: csr_array, top: int | None) -> csr_array:
+    """Keep the most probable translations of each column; of equally probable ones those of the first rows.
+
+    Args:
+        table: Probabilities, a row for each translation.
+        top: How many; None keeps all above 0.
+
+    Returns:
+        A table of the same shape.
+    """
+    columns = coo_array(table)
+    order = np.lexsort((columns.row, -columns.data, columns.col))
+    ranks = np.arange(table.nnz) - np.searchsorted(columns.col[order], columns.col[order])
+    kept = np.sort(order[(columns.data[order] > 0) & (ranks < (table.nnz if top is None else top))])
+    return csr_array((columns.data[kept], (columns.row[kept], columns.col[kept])), shape=table.shape)
+
+
+def scaled_columns(table: csr_array, totals: np.ndarray | float = 1.0) -> csr_array:
+    """Scale columns to certain totals; empty ones stay empty.
+
+    Args:
+        table: Probabilities.
+        totals: What each column adds up to.
+    """
+    sums = table.sum(axis=0)
+    scale = np.divide(totals, sums, out=np.zeros(len(sums)), where=sums > 0)
+    return csr_array((table.data * scale[table.indices], table.indices, table.indptr), shape=table.shape)
+
+
+def with_self_translation(table: csr_array, weight: float) -> csr_array:
+    """Let words be translated into themselves: t'(w|w) = weight + (1 - weight) t(w|w), the others (1 - weight) t(q|w).
+
+    Args:
+        table: t(q|w), whose columns add up to 1, or to 0 for words without translation, which become their own only
+            translation.
+        weight: From 0 to 1.
+
+    Returns:
+        float32 of the same shape; its columns add up to 1.
+    """
+    translated = table.sum(axis=0) > 0
+    words = np.arange(table.shape[1])
+    own = csr_array((np.where(translated, weight, 1.0), (words, words)), shape=table.shape)
+    mixed = csr_array((1 - weight) * table + own, dtype=np.float32)
+    mixed.eliminate_zeros()
+    mixed.sort_indices()
+    return mixed
+
+
+def largest(row: csr_array, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The largest entries above 0 of one row or one column of a table, of equal ones the first.
+
+    Returns:
+        Their places, and their values.
+    """
+    values = row.toarray().ravel()
+    best = np.argsort(-values, kind="stable")[:k]
+    best = best[values[best] > 0]
+    return best, values[best]
+
+
+def to_tensors(name: str, table: csr_array) -> dict[str, np.ndarray]:
+    """A table as named arrays."""
+    return {f"{name}.{part}": getattr(table, part) for part in _PARTS}
+
+
+def from_tensors(name: str, tensors: Mapping[str, np.ndarray], shape: tuple[int, int]) -> csr_array:
+    """Read what :func:`to_tensors` gave.
+
+    Raises:
+        KeyError: If an array is missing.
+        ValueError: If the arrays make no table of that shape, or if a probability is not from 0 to 1.
+    """
+    data, indices, starts = (tensors[f"{name}.{part}"] for part in _PARTS)
+    if not len(data) == len(indices) == starts[-1]:
+        raise ValueError(f"{name} has {len(data)} values at {len(indices)} places, and not {starts[-1]} of both")
+    table = csr_array((data, indices, starts), shape=shape)
+    table.check_format(full_check=True)
+    if not ((table.data >= 0) & (table.data <= 1)).all():
+        raise ValueError(f"{name} holds what is no probability")
+    return table

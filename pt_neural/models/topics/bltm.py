@@ -1,52 +1,53 @@
 """The bilingual topic model of queries and documents (Gao, Toutanova & Yih 2011), a baseline of the CLSM paper."""
 
-from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
+import pandas as pd
+import pyterrier as pt
 from scipy.sparse import csr_array
 
 from pt_neural._arguments import checked_choice, checked_number
-from pt_neural.models.bltm_steps import STEPS, Bilingual, bilingual_maximisation
-from pt_neural.models.iterations import Iteration, noted
-from pt_neural.models.topic_model import TopicModel
-from pt_neural.models.topic_steps import distributions
+from pt_neural.models.topics.steps import STEPS, Bilingual, bilingual_maximisation, distributions
+from pt_neural.models.topics.topic_model import TopicModel
 from pt_neural.rankers.document_counts import DocumentCounts
-from pt_neural.rankers.relevant_pairs import LearnedFromPairs, RelevantPairs
+from pt_neural.rankers.relevant_pairs import RelevantPairs, learn_from_pairs
 from pt_neural.text import ForwardIndex, PackedSequences
 from pt_neural.text.counts import bag_of_words
+from pt_neural.training.run import Iteration, run_iterations
 
-START_PAIRS = 3  # random pairs whose words a topic starts from; with topics alike, learning would stop before it began
+START_PAIRS = 3  # random pairs whose words a topic starts from; equal topics would stay equal
 
 
-class BLTM(LearnedFromPairs, TopicModel):
+class BLTM(TopicModel, pt.Estimator):
     """Query likelihood with topics that queries and documents word differently (Gao, Toutanova & Yih, SIGIR 2011).
 
-    A query and a document that is relevant to it have one distribution over topics, P(z|pair). Each topic has two
+    A query and a document relevant to it share one distribution over topics, P(z|pair). Each topic has two
     distributions over words: words of the query come from P_Q(w|z), words of the document from P_D(w|z). All are
-    learned by expectation maximisation over such pairs, with Dirichlet priors. With ``equal_fractions``, the variant of
-    the CLSM paper's Table 5, query and document have the same fractions of their words in each topic, or else the
-    longer one alone would decide on the topics of the pair.
+    learned by expectation maximisation over such pairs, with Dirichlet priors. With ``equal_fractions``, the variant in
+    the CLSM paper's Table 5, query and document have equal fractions of their words in each topic; otherwise the longer
+    of the two would dominate the topics of the pair.
 
     A document's P(z|d) is inferred with P_D(w|z), and P_model(w|d) = sum over topics z of P_Q(w|z) P(z|d) is mixed with
-    the unigram model. The paper learned from queries and titles, of similar length; here a document has ``max_terms``
-    words for its topics, in learning and in ranking, while the unigram model has them all. P_Q(w|z) takes a part of
-    P_D(w|z), for words that no training query has. A word without topics on either side is left to the unigram model.
+    the unigram model. The paper learned from queries and titles, which are of similar length; here only the first
+    ``max_terms`` words of a document count for its topics, in learning and in ranking, while the unigram model uses
+    them all. P_Q(w|z) is mixed with P_D(w|z) for the sake of words that no training query has. A word without topics on
+    either side is left to the unigram model.
 
-    The defaults were chosen on dev queries of ``neural:pydocs``. Equal fractions were better there with 20 and 50 words
-    of a document, and made no difference with all of them; nor did more iterations, or the weight of P_D(w|z).
+    The defaults were chosen on dev queries of ``neural:pydocs``. There, equal fractions were better with 20 and 50
+    words a document and made no difference with all of them; nor did more iterations or the weight of P_D(w|z).
 
     Args:
         num_topics: Number of topics; the paper has 100.
-        equal_fractions: Whether query and document of a pair have equal fractions of their words in each topic; without
-            it the model is PLSA over the words of both.
-        topic_prior: Occurrences of each topic that a text is thought to have besides; 0 for maximum likelihood.
-        word_prior: Occurrences of each word that a topic is thought to have besides, on either side; likewise.
+        equal_fractions: Whether query and document of a pair have equal fractions of their words in each topic; if not,
+            the model is PLSA over the words of both.
+        topic_prior: Pseudo-count of each topic in a text; 0 for maximum likelihood.
+        word_prior: Pseudo-count of each word in a topic, on either side; 0 for maximum likelihood.
         document_weight: Weight of P_D(w|z) in P_Q(w|z) after learning, from 0 to 1.
         iterations: Most iterations.
-        tolerance: Learning ends when the objective grows by less than this part of itself.
-        max_terms: So many of the first words of a document tell its topics, in learning and in ranking; None for all.
+        tolerance: Learning ends when an iteration improves the objective by less than this fraction of it.
+        max_terms: Number of words, from the start of a document, that its topics come from; None for all.
         seed: Seed of the pairs whose words the topics start from.
         unigram_weight: Weight of the unigram model, from 0 to 1; may be set on a fitted model.
         mu: Weight of the collection against the document in the unigram model, in words, above 0; likewise.
@@ -58,14 +59,14 @@ class BLTM(LearnedFromPairs, TopicModel):
         verbose: Show a progress bar while scoring.
 
     Attributes:
-        history: One row an iteration, 0 being the start: ``iteration``; ``objective``, the logarithm of the posterior
-            probability, less the KL divergence to equal fractions; ``difference``, the sum over topics of the
-            differences of fractions that remain, mean over pairs; ``seconds`` since the one before.
+        history: One row an iteration, from 0 for the start: ``iteration``; ``objective``, the log posterior minus the
+            KL divergence to equal fractions; ``difference``, what remains of the differences of fractions, summed over
+            topics and averaged over pairs; ``seconds`` that it took.
         word_topics: P_D(w|z), float32 of shape ``(words, topics)``.
         query_word_topics: P_Q(w|z), likewise.
 
     Raises:
-        TypeError: If an argument is of another kind than said here.
+        TypeError: If an argument has the wrong type.
         ValueError: If a setting is out of range.
 
     Example::
@@ -127,32 +128,58 @@ class BLTM(LearnedFromPairs, TopicModel):
             verbose=verbose,
         )
 
+    def fit(
+        self,
+        topics_or_res_tr: pd.DataFrame,
+        qrels_tr: pd.DataFrame,
+        topics_or_res_va: pd.DataFrame | None = None,
+        qrels_va: pd.DataFrame | None = None,
+        *,
+        verbose: bool = True,
+    ) -> Self:
+        """Learn anew from candidates and their judgements; ``(candidates >> model).fit(...)`` calls this.
+
+        Every document judged relevant to a query (label above 0) makes a pair with it, whatever the grade. With a
+        forward index, relevant documents that were not retrieved count as well.
+
+        Args:
+            topics_or_res_tr: Candidates of the training queries: ``qid, query, docno`` and text (``docno`` is enough
+                where the model has a forward index).
+            qrels_tr: Their judgements: ``qid, docno, label``.
+            topics_or_res_va: Candidates of dev queries, which pipelines pass on; not used.
+            qrels_va: Their judgements; not used.
+            verbose: Print what is learned from, and show a progress bar.
+
+        Returns:
+            This ranker; see ``history`` and ``report``. If interrupted, it stays as it was.
+
+        Raises:
+            TypeError: If the candidates or the judgements are not a frame.
+            ValueError: If there is nothing to learn from; the message says why.
+        """
+        return learn_from_pairs(self, topics_or_res_tr, qrels_tr, verbose=verbose)
+
     def _learn(self, pairs: RelevantPairs, *, verbose: bool) -> None:
-        words, queries = _words_and_counts(pairs.queries)
-        document_words, documents = _words_and_counts(pairs.documents)
+        query_words, queries = _distinct_words(pairs.queries)
+        document_words, documents = _distinct_words(pairs.documents)
         history: list[dict[str, Any]] = []
-        learned = self._maximise(queries[pairs.query_rows], documents[pairs.document_rows], history, verbose=verbose)
+        estimates = self._estimates(queries[pairs.query_rows], documents[pairs.document_rows])
+        for last in run_iterations(estimates, history, total=self.iterations, desc=repr(self), verbose=verbose):
+            learned: Bilingual = last.result
         shape, weight = (len(pairs.vocabulary), self.num_topics), np.float32(self.document_weight)
         word_topics, query_word_topics = np.zeros((2, *shape), dtype=np.float32)
         word_topics[document_words] = learned.document_topics
-        query_word_topics[words] = (1 - weight) * learned.query_topics
+        query_word_topics[query_words] = (1 - weight) * learned.query_topics
         query_word_topics += weight * word_topics
         prior = np.full(self.num_topics, self.topic_prior, dtype=np.float32)
         self._set_topics(pairs.vocabulary, word_topics, prior, query_word_topics, history=history)
 
-    def _maximise(
-        self, queries: csr_array, documents: csr_array, history: list[dict[str, Any]], *, verbose: bool
-    ) -> Bilingual:
-        """The topics of pairs, with a record of each iteration."""
-        options = {"total": self.iterations, "desc": repr(self), "verbose": verbose}
-        return deque(noted(self._estimates(queries, documents), history, **options), maxlen=1).pop().result
-
     def _estimates(self, queries: csr_array, documents: csr_array) -> Iterator[Iteration]:
-        words = float(queries.sum(dtype=np.float64) + documents.sum(dtype=np.float64))
+        num_words = float(queries.sum(dtype=np.float64) + documents.sum(dtype=np.float64))
         before = -np.inf
         for iteration, now in enumerate(self._states(queries, documents)):
             measures = {"objective": now.objective, "difference": now.difference}
-            yield Iteration(iteration, measures, f"objective {now.objective / words:.4f} a word", now)
+            yield Iteration(iteration, measures, f"objective {now.objective / num_words:.4f} a word", now)
             if iteration == self.iterations or now.objective - before < self.tolerance * abs(before):
                 return
             before = now.objective
@@ -164,11 +191,11 @@ class BLTM(LearnedFromPairs, TopicModel):
             (np.ones(len(picked), dtype=np.float32), picked, np.arange(0, len(picked) + 1, START_PAIRS)),
             shape=(topics, queries.shape[0]),
         )
-        of_words = [_start(pairs @ counts, counts) for counts in (queries, documents)]
-        of_pairs = np.full((queries.shape[0], topics), 1 / topics, dtype=np.float32)
+        word_topics = [_start(pairs @ counts, counts) for counts in (queries, documents)]
+        pair_topics = np.full((queries.shape[0], topics), 1 / topics, dtype=np.float32)
         priors = {"word_prior": self.word_prior, "topic_prior": self.topic_prior}
         steps = STEPS if self.equal_fractions else 0
-        return bilingual_maximisation(queries, documents, *of_words, of_pairs, **priors, steps=steps)
+        return bilingual_maximisation(queries, documents, *word_topics, pair_topics, **priors, steps=steps)
 
     def _represent(self, sequences: PackedSequences, counts: DocumentCounts) -> np.ndarray:
         if self.max_terms is not None:
@@ -180,14 +207,14 @@ class BLTM(LearnedFromPairs, TopicModel):
         return f"BLTM(num_topics={self.num_topics})"
 
 
-def _words_and_counts(texts: PackedSequences) -> tuple[np.ndarray, csr_array]:
-    """The distinct words of texts, and how often each text has each of them."""
+def _distinct_words(texts: PackedSequences) -> tuple[np.ndarray, csr_array]:
+    """The distinct words of texts, and the occurrences of each in each text, ``(texts, words)``."""
     words, numbers = np.unique(texts.terms, return_inverse=True)
     return words, bag_of_words(PackedSequences(numbers.astype(np.int32), texts.offsets), len(words))
 
 
-def _start(of_topics: csr_array, counts: csr_array) -> np.ndarray:
-    """P(w|z) in the middle between the words of some pairs, a row for each topic, and those of all."""
-    some = distributions(np.ascontiguousarray(of_topics.toarray().T), 0, axis=0)
-    of_all = distributions(counts.sum(axis=0, dtype=np.float32), 0, axis=0)
-    return (some + of_all[:, None]) / 2
+def _start(topic_counts: csr_array, counts: csr_array) -> np.ndarray:
+    """P(w|z) halfway between the words of a few pairs, a row for each topic, and those of all pairs."""
+    few = distributions(np.ascontiguousarray(topic_counts.toarray().T), 0, axis=0)
+    every = distributions(counts.sum(axis=0, dtype=np.float32), 0, axis=0)
+    return (few + every[:, None]) / 2
