@@ -1,4 +1,8 @@
-"""Learning from queries and the documents relevant to them, without negatives: BLTM and the translation models."""
+"""Learning from queries and the documents relevant to them, without negatives.
+
+The ``fit`` of BLTM and of the translation models is :func:`fit_to_pairs`. Such a model has the setting ``max_terms``
+and a method ``_learn(pairs, verbose=)``, which returns the history.
+"""
 
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -106,23 +110,42 @@ def _pack_queries(texts: list[str], vocabulary: Vocabulary) -> tuple[PackedSeque
     return PackedSequences(ids[queries.terms], queries.offsets), Vocabulary(terms, frequency)
 
 
-def learn_from_pairs(model: Model, candidates: pd.DataFrame, qrels: pd.DataFrame, *, verbose: bool) -> Model:
-    """Fit a model to relevant documents, whatever their grade; what ``fit`` of BLTM and the translation models does.
+def fit_to_pairs(
+    self: Model,
+    topics_or_res_tr: pd.DataFrame,
+    qrels_tr: pd.DataFrame,
+    topics_or_res_va: pd.DataFrame | None = None,
+    qrels_va: pd.DataFrame | None = None,
+    *,
+    verbose: bool = True,
+) -> Model:
+    """Learn anew from candidates and their judgements; ``(candidates >> model).fit(...)`` calls this.
+
+    Every document judged relevant to a query (label above 0) makes a pair with it, whatever the grade. With a forward
+    index, relevant documents that were not retrieved count as well.
 
     Args:
-        model: Has the setting ``max_terms`` and the method ``_learn(pairs, verbose=)``.
-        candidates: ``qid, query, docno`` and text; ``docno`` is enough where the model has a forward index.
-        qrels: Judgements of the candidates: ``qid, docno, label``.
-        verbose: Print what is learned from, and show progress bars.
+        self: The ranker.
+        topics_or_res_tr: Candidates of the training queries: ``qid, query, docno`` and text (``docno`` is enough where
+            the model has a forward index).
+        qrels_tr: Their judgements: ``qid, docno, label``.
+        topics_or_res_va: Candidates of dev queries, which pipelines pass on; not used.
+        qrels_va: Their judgements; not used.
+        verbose: Print what is learned from, and show a progress bar.
 
     Returns:
-        The model.
+        This ranker; see ``history`` and ``report``. If interrupted, it stays as it was.
+
+    Raises:
+        TypeError: If the candidates or the judgements are not a frame.
+        ValueError: If there is nothing to learn from; the message says why.
     """
-    examples = make_examples(candidates, qrels, None, fields=model.fields, documents=model.documents)
-    pairs = RelevantPairs.of(examples, *model._training_documents(examples), max_terms=model.max_terms)
+    examples = make_examples(topics_or_res_tr, qrels_tr, None, fields=self.fields, documents=self.documents)
+    pairs = RelevantPairs.of(examples, *self._training_documents(examples), max_terms=self.max_terms)
     if verbose:
-        print(f"{model!r}: {pairs.report}", flush=True)
-    model._learn(pairs, verbose=verbose)
-    model._settle_fields()
-    model.report = pairs.report
-    return model
+        print(f"{self!r}: {pairs.report}", flush=True)
+    self._history = self._learn(pairs, verbose=verbose)
+    self.report = pairs.report
+    self._settle_fields()
+    self._mark_fitted()
+    return self

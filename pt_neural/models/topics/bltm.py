@@ -1,21 +1,22 @@
 """The bilingual topic model of queries and documents (Gao, Toutanova & Yih 2011), a baseline of the CLSM paper."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, Self
+from collections.abc import Iterator
+from typing import ClassVar, Unpack
 
 import numpy as np
-import pandas as pd
 import pyterrier as pt
 from scipy.sparse import csr_array
 
 from pt_neural._arguments import checked_choice, checked_number
 from pt_neural.models.topics.steps import STEPS, Bilingual, bilingual_maximisation, distributions
 from pt_neural.models.topics.topic_model import TopicModel
-from pt_neural.rankers.document_counts import DocumentCounts
-from pt_neural.rankers.relevant_pairs import RelevantPairs, learn_from_pairs
-from pt_neural.text import ForwardIndex, PackedSequences
+from pt_neural.rankers.language_model import DocumentCounts
+from pt_neural.rankers.options import RepresentationOptions
+from pt_neural.rankers.relevant_pairs import RelevantPairs, fit_to_pairs
+from pt_neural.text import PackedSequences
 from pt_neural.text.counts import bag_of_words
-from pt_neural.training.run import Iteration, run_iterations
+from pt_neural.training.groups import Report
+from pt_neural.training.run import Iteration, Records, run_iterations
 
 START_PAIRS = 3  # random pairs whose words a topic starts from; equal topics would stay equal
 
@@ -35,6 +36,9 @@ class BLTM(TopicModel, pt.Estimator):
     them all. P_Q(w|z) is mixed with P_D(w|z) for the sake of words that no training query has. A word without topics on
     either side is left to the unigram model.
 
+    With ``documents``, words have their frequency in the whole collection; otherwise, that in the candidates of the
+    training queries.
+
     The defaults were chosen on dev queries of ``neural:pydocs``. There, equal fractions were better with 20 and 50
     words a document and made no difference with all of them; nor did more iterations or the weight of P_D(w|z).
 
@@ -50,15 +54,10 @@ class BLTM(TopicModel, pt.Estimator):
         max_terms: Number of words, from the start of a document, that its topics come from; None for all.
         seed: Seed of the pairs whose words the topics start from.
         unigram_weight: Weight of the unigram model, from 0 to 1; may be set on a fitted model.
-        mu: Weight of the collection against the document in the unigram model, in words, above 0; likewise.
-        fields: Text columns, joined by a space; those that a frame lacks are passed over, one must be there. None for
-            those of ``documents``, or ``title`` and ``text`` without a forward index.
-        documents: A forward index: re-ranking then needs ``docno`` only, no text and no tokenising. Its words then
-            have their frequency in the whole collection; otherwise, that in the candidates of the training queries.
-        batch_size: Documents read at a time.
-        verbose: Show a progress bar while scoring.
+        mu: Weight of the collection against the document in the unigram model, in words, above 0; may be set likewise.
 
     Attributes:
+        report: What the model was fitted on, and what was left out; None if it is not fitted, or was loaded.
         history: One row an iteration, from 0 for the start: ``iteration``; ``objective``, the log posterior minus the
             KL divergence to equal fractions; ``difference``, what remains of the differences of fractions, summed over
             topics and averaged over pairs; ``seconds`` that it took.
@@ -78,18 +77,10 @@ class BLTM(TopicModel, pt.Estimator):
 
     schematic = {"label": "BLTM", "help_url": None}
     artifact_format = "bltm"
-    fitting = "(candidates >> model).fit(topics, qrels)"
-    fitted_with: ClassVar[tuple[str, ...]] = (
-        "num_topics",
-        "equal_fractions",
-        "topic_prior",
-        "word_prior",
-        "document_weight",
-        "iterations",
-        "tolerance",
-        "max_terms",
-        "seed",
-    )
+    fitting: ClassVar[str] = "(candidates >> model).fit(topics, qrels)"
+
+    report: Report | None = None
+    fit = fit_to_pairs
 
     def __init__(
         self,
@@ -105,10 +96,7 @@ class BLTM(TopicModel, pt.Estimator):
         seed: int = 13,
         unigram_weight: float = 0.7,
         mu: float = 100,
-        fields: str | Sequence[str] | None = None,
-        documents: ForwardIndex | None = None,
-        batch_size: int = 1024,
-        verbose: bool = False,
+        **options: Unpack[RepresentationOptions],
     ):
         self.equal_fractions = checked_choice("equal_fractions", equal_fractions, (True, False))
         self.topic_prior = checked_number("topic_prior", topic_prior, float, least=0)
@@ -118,51 +106,12 @@ class BLTM(TopicModel, pt.Estimator):
         self.tolerance = checked_number("tolerance", tolerance, float, least=0)
         self.max_terms = checked_number("max_terms", max_terms, int, least=1, optional=True)
         self.seed = checked_number("seed", seed, int, least=0)
-        super().__init__(
-            num_topics,
-            unigram_weight=unigram_weight,
-            mu=mu,
-            fields=fields,
-            documents=documents,
-            batch_size=batch_size,
-            verbose=verbose,
-        )
+        super().__init__(num_topics, unigram_weight=unigram_weight, mu=mu, **options)
 
-    def fit(
-        self,
-        topics_or_res_tr: pd.DataFrame,
-        qrels_tr: pd.DataFrame,
-        topics_or_res_va: pd.DataFrame | None = None,
-        qrels_va: pd.DataFrame | None = None,
-        *,
-        verbose: bool = True,
-    ) -> Self:
-        """Learn anew from candidates and their judgements; ``(candidates >> model).fit(...)`` calls this.
-
-        Every document judged relevant to a query (label above 0) makes a pair with it, whatever the grade. With a
-        forward index, relevant documents that were not retrieved count as well.
-
-        Args:
-            topics_or_res_tr: Candidates of the training queries: ``qid, query, docno`` and text (``docno`` is enough
-                where the model has a forward index).
-            qrels_tr: Their judgements: ``qid, docno, label``.
-            topics_or_res_va: Candidates of dev queries, which pipelines pass on; not used.
-            qrels_va: Their judgements; not used.
-            verbose: Print what is learned from, and show a progress bar.
-
-        Returns:
-            This ranker; see ``history`` and ``report``. If interrupted, it stays as it was.
-
-        Raises:
-            TypeError: If the candidates or the judgements are not a frame.
-            ValueError: If there is nothing to learn from; the message says why.
-        """
-        return learn_from_pairs(self, topics_or_res_tr, qrels_tr, verbose=verbose)
-
-    def _learn(self, pairs: RelevantPairs, *, verbose: bool) -> None:
+    def _learn(self, pairs: RelevantPairs, *, verbose: bool) -> Records:
         query_words, queries = _distinct_words(pairs.queries)
         document_words, documents = _distinct_words(pairs.documents)
-        history: list[dict[str, Any]] = []
+        history: Records = []
         estimates = self._estimates(queries[pairs.query_rows], documents[pairs.document_rows])
         for last in run_iterations(estimates, history, total=self.iterations, desc=repr(self), verbose=verbose):
             learned: Bilingual = last.result
@@ -172,7 +121,8 @@ class BLTM(TopicModel, pt.Estimator):
         query_word_topics[query_words] = (1 - weight) * learned.query_topics
         query_word_topics += weight * word_topics
         prior = np.full(self.num_topics, self.topic_prior, dtype=np.float32)
-        self._set_topics(pairs.vocabulary, word_topics, prior, query_word_topics, history=history)
+        self._set_topics(pairs.vocabulary, word_topics, prior, query_word_topics)
+        return history
 
     def _estimates(self, queries: csr_array, documents: csr_array) -> Iterator[Iteration]:
         num_words = float(queries.sum(dtype=np.float64) + documents.sum(dtype=np.float64))
@@ -197,11 +147,11 @@ class BLTM(TopicModel, pt.Estimator):
         steps = STEPS if self.equal_fractions else 0
         return bilingual_maximisation(queries, documents, *word_topics, pair_topics, **priors, steps=steps)
 
-    def _represent(self, sequences: PackedSequences, counts: DocumentCounts) -> np.ndarray:
+    def _extra(self, sequences: PackedSequences, counts: DocumentCounts) -> np.ndarray:
         if self.max_terms is not None:
             first = sequences.take(np.arange(len(sequences)), max_terms=self.max_terms)
             counts = DocumentCounts.of(first, len(self.vocabulary))
-        return super()._represent(sequences, counts)
+        return super()._extra(sequences, counts)
 
     def __repr__(self) -> str:
         return f"BLTM(num_topics={self.num_topics})"

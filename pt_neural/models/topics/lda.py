@@ -1,18 +1,18 @@
 """Latent Dirichlet allocation (Blei, Ng & Jordan, 2003) by Gibbs sampling, a baseline of the CLSM paper."""
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Unpack
 
 import numpy as np
 import pyterrier as pt
 from scipy.sparse import csr_array
 
 from pt_neural._arguments import checked_choice, checked_number
-from pt_neural.models.topics.topic_model import Corpus, TopicModel, learn_topics
-from pt_neural.text import ForwardIndex
+from pt_neural.models.topics.topic_model import TopicModel, fit_to_corpus
+from pt_neural.rankers.options import RepresentationOptions
 from pt_neural.training.run import Iteration
 
 if TYPE_CHECKING:
@@ -45,12 +45,7 @@ class LDA(TopicModel):
         workers: Threads that sample. With 1, results are repeatable by seed; with more, they may not be.
         seed: Seed of the sampler.
         unigram_weight: Weight of the unigram model, from 0 to 1; may be set on a fitted model.
-        mu: Weight of the collection against the document in the unigram model, in words, above 0; likewise.
-        fields: Text columns, joined by a space; those that a frame lacks are passed over, one must be there. None for
-            those of ``documents``, or ``title`` and ``text`` without a forward index.
-        documents: A forward index: re-ranking then needs ``docno`` only, no text and no tokenising.
-        batch_size: Documents read at a time.
-        verbose: Show progress bars while reading documents and scoring.
+        mu: Weight of the collection against the document in the unigram model, in words, above 0; may be set likewise.
 
     Attributes:
         history: One row every ten iterations, from 0 for the start: ``iteration``, ``log_likelihood`` of the words and
@@ -70,16 +65,8 @@ class LDA(TopicModel):
 
     schematic = {"label": "LDA", "help_url": None}
     artifact_format = "lda"
-    fitted_with: ClassVar[tuple[str, ...]] = (
-        "num_topics",
-        "alpha",
-        "beta",
-        "learn_alpha",
-        "iterations",
-        "min_count",
-        "max_terms",
-        "seed",
-    )
+    free_settings: ClassVar[tuple[str, ...]] = (*TopicModel.free_settings, "workers")
+    fit_corpus = fit_to_corpus
 
     def __init__(
         self,
@@ -95,10 +82,7 @@ class LDA(TopicModel):
         seed: int = 13,
         unigram_weight: float = 0.7,
         mu: float = 100,
-        fields: str | Sequence[str] | None = None,
-        documents: ForwardIndex | None = None,
-        batch_size: int = 1024,
-        verbose: bool = False,
+        **options: Unpack[RepresentationOptions],
     ):
         self.alpha = checked_number("alpha", alpha, float, above=0, optional=True)
         self.beta = checked_number("beta", beta, float, above=0)
@@ -108,33 +92,7 @@ class LDA(TopicModel):
         self.max_terms = checked_number("max_terms", max_terms, int, least=1, optional=True)
         self.workers = checked_number("workers", workers, int, least=1)
         self.seed = checked_number("seed", seed, int, least=0)
-        super().__init__(
-            num_topics,
-            unigram_weight=unigram_weight,
-            mu=mu,
-            fields=fields,
-            documents=documents,
-            batch_size=batch_size,
-            verbose=verbose,
-        )
-
-    def fit_corpus(self, corpus: Corpus, *, verbose: bool = True) -> Self:
-        """Learn the topics of a collection, whose word counts are held in memory.
-
-        Args:
-            corpus: Documents with ``docno`` and text, read once, or a forward index.
-            verbose: Show progress bars, with the log-likelihood per word.
-
-        Returns:
-            This ranker.
-
-        Raises:
-            TypeError: If the corpus is none of these.
-            ValueError: If there are no words, or if the forward index holds other fields than the model reads.
-            KeyboardInterrupt: If the user interrupts; the model then has the topics of the last iteration, or stays as
-                it was if none was complete.
-        """
-        return learn_topics(self, corpus, partial(self._estimates, verbose=verbose), verbose=verbose)
+        super().__init__(num_topics, unigram_weight=unigram_weight, mu=mu, **options)
 
     def _estimates(self, counts: csr_array, *, verbose: bool) -> Iterator[Iteration]:
         with warnings.catch_warnings():  # about how the library was compiled

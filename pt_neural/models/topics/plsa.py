@@ -1,15 +1,15 @@
 """Probabilistic latent semantic analysis (Hofmann, SIGIR 1999), a baseline of the CLSM paper."""
 
-from collections.abc import Iterator, Sequence
-from typing import ClassVar, Self
+from collections.abc import Iterator
+from typing import Unpack
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from pt_neural._arguments import checked_number
 from pt_neural.models.topics.steps import Mixtures, expectation_maximisation
-from pt_neural.models.topics.topic_model import Corpus, TopicModel, learn_topics
-from pt_neural.text import ForwardIndex
+from pt_neural.models.topics.topic_model import TopicModel, fit_to_corpus
+from pt_neural.rankers.options import RepresentationOptions
 from pt_neural.training.run import Iteration
 
 
@@ -38,12 +38,7 @@ class PLSA(TopicModel):
         max_terms: Keep only that many of the most frequent words; None keeps all.
         seed: Seed of the initial topics; results do not depend on the number of threads.
         unigram_weight: Weight of the unigram model, from 0 to 1; may be set on a fitted model.
-        mu: Weight of the collection against the document in the unigram model, in words, above 0; likewise.
-        fields: Text columns, joined by a space; those that a frame lacks are passed over, one must be there. None for
-            those of ``documents``, or ``title`` and ``text`` without a forward index.
-        documents: A forward index: re-ranking then needs ``docno`` only, no text and no tokenising.
-        batch_size: Documents read at a time.
-        verbose: Show progress bars while reading documents and scoring.
+        mu: Weight of the collection against the document in the unigram model, in words, above 0; may be set likewise.
 
     Attributes:
         history: One row an iteration, from 0 for the start: ``iteration``, ``log_likelihood`` of the collection,
@@ -62,16 +57,7 @@ class PLSA(TopicModel):
 
     schematic = {"label": "PLSA", "help_url": None}
     artifact_format = "plsa"
-    fitted_with: ClassVar[tuple[str, ...]] = (
-        "num_topics",
-        "topic_prior",
-        "word_prior",
-        "iterations",
-        "tolerance",
-        "min_count",
-        "max_terms",
-        "seed",
-    )
+    fit_corpus = fit_to_corpus
 
     def __init__(
         self,
@@ -86,10 +72,7 @@ class PLSA(TopicModel):
         seed: int = 13,
         unigram_weight: float = 0.7,
         mu: float = 100,
-        fields: str | Sequence[str] | None = None,
-        documents: ForwardIndex | None = None,
-        batch_size: int = 1024,
-        verbose: bool = False,
+        **options: Unpack[RepresentationOptions],
     ):
         self.topic_prior = checked_number("topic_prior", topic_prior, float, least=0)
         self.word_prior = checked_number("word_prior", word_prior, float, least=0)
@@ -98,35 +81,9 @@ class PLSA(TopicModel):
         self.min_count = checked_number("min_count", min_count, int, least=1)
         self.max_terms = checked_number("max_terms", max_terms, int, least=1, optional=True)
         self.seed = checked_number("seed", seed, int, least=0)
-        super().__init__(
-            num_topics,
-            unigram_weight=unigram_weight,
-            mu=mu,
-            fields=fields,
-            documents=documents,
-            batch_size=batch_size,
-            verbose=verbose,
-        )
+        super().__init__(num_topics, unigram_weight=unigram_weight, mu=mu, **options)
 
-    def fit_corpus(self, corpus: Corpus, *, verbose: bool = True) -> Self:
-        """Learn the topics of a collection, whose word counts are held in memory.
-
-        Args:
-            corpus: Documents with ``docno`` and text, read once, or a forward index.
-            verbose: Show progress bars, with the log-likelihood per word.
-
-        Returns:
-            This ranker.
-
-        Raises:
-            TypeError: If the corpus is none of these.
-            ValueError: If there are no words, or if the forward index holds other fields than the model reads.
-            KeyboardInterrupt: If the user interrupts; the model then has the topics of the last iteration, or stays as
-                it was if none was complete.
-        """
-        return learn_topics(self, corpus, self._estimates, verbose=verbose)
-
-    def _estimates(self, counts: csr_array) -> Iterator[Iteration]:
+    def _estimates(self, counts: csr_array, *, verbose: bool) -> Iterator[Iteration]:
         prior = np.full(self.num_topics, self.topic_prior, dtype=np.float32)
         words = max(float(counts.sum(dtype=np.float64)), 1.0)
         before = -np.inf

@@ -1,45 +1,36 @@
 """Topic models: documents as mixtures of topics, scored by query likelihood, or by the cosine of topics."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar, Unpack
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import csr_array
 
-from pt_neural import models
 from pt_neural._arguments import checked_choice, checked_number
 from pt_neural.models.topics.steps import LEAST, fold_in
-from pt_neural.rankers import TwoTower
-from pt_neural.rankers.document_counts import DocumentCounts
-from pt_neural.rankers.fingerprint import fingerprint
-from pt_neural.rankers.language_model import LanguageModelRanker
-from pt_neural.rankers.last_vocabulary import LastVocabulary
-from pt_neural.rankers.learned_words import Records
+from pt_neural.rankers.language_model import DocumentCounts, LanguageModelRanker
+from pt_neural.rankers.options import RepresentationOptions
+from pt_neural.rankers.ranker import digest
+from pt_neural.rankers.registry import load_ranker
+from pt_neural.rankers.representation import RepresentationRanker
+from pt_neural.rankers.vectors import Vectors
 from pt_neural.text import ForwardIndex, PackedSequences, Vocabulary, tokenise_packed
 from pt_neural.text.counts import count_corpus
-from pt_neural.training.run import Iteration, run_iterations
-
-if TYPE_CHECKING:
-    from pyterrier_dr import FlexIndex
+from pt_neural.text.vocabulary import LastVocabulary
+from pt_neural.training.run import Records, run_iterations
 
 
 class TopicModel(LanguageModelRanker):
     """Base of the rankers with P_model(w|d) = sum over topics z of P(w|z) P(z|d) (Wei & Croft 2006).
 
     A document's P(z|d) is inferred from its words when it is read, by :func:`~pt_neural.models.topics.steps.fold_in`.
-    For documents of a forward index it is kept in memory.
+    For documents of a forward index it stays in memory.
 
     Args:
         num_topics: Number of topics.
         unigram_weight: Weight of the unigram model, from 0 to 1; may be set on a fitted model.
-        mu: Weight of the collection against the document in the unigram model, in words, above 0; likewise.
-        fields: Text columns, joined by a space; those that a frame lacks are passed over, one must be there. None for
-            those of ``documents``, or ``title`` and ``text`` without a forward index.
-        documents: A forward index: re-ranking then needs ``docno`` only, no text and no tokenising.
-        batch_size: Documents read at a time.
-        verbose: Show a progress bar while scoring.
+        mu: Weight of the collection against the document in the unigram model, in words, above 0; may be set likewise.
 
     Attributes:
         word_topics: P(w|z) of words of documents, float32 of shape ``(words, topics)``.
@@ -47,7 +38,7 @@ class TopicModel(LanguageModelRanker):
         prior: Pseudo-count of each topic in a document, float32 of shape ``(topics,)``.
     """
 
-    fitting = "model.fit_corpus(docs.get_corpus_iter())"
+    fitting: ClassVar[str] = "model.fit_corpus(docs.get_corpus_iter())"
 
     def __init__(
         self,
@@ -55,22 +46,12 @@ class TopicModel(LanguageModelRanker):
         *,
         unigram_weight: float = 0.7,
         mu: float = 100,
-        fields: str | Sequence[str] | None = None,
-        documents: ForwardIndex | None = None,
-        batch_size: int = 1024,
-        verbose: bool = False,
+        **options: Unpack[RepresentationOptions],
     ):
         self.num_topics = checked_number("num_topics", num_topics, int, least=1)
         self.word_topics = self.query_word_topics = self.prior = None
-        self._kept_topics = LastVocabulary()
-        super().__init__(
-            unigram_weight=unigram_weight,
-            mu=mu,
-            fields=fields,
-            documents=documents,
-            batch_size=batch_size,
-            verbose=verbose,
-        )
+        self._stored_topics = LastVocabulary()
+        super().__init__(unigram_weight=unigram_weight, mu=mu, **options)
 
     def _set_topics(
         self,
@@ -78,7 +59,6 @@ class TopicModel(LanguageModelRanker):
         word_topics: np.ndarray,
         prior: np.ndarray,
         query_word_topics: np.ndarray | None = None,
-        history: Records = (),
     ) -> None:
         """Take what was learned; unless told otherwise, words of queries have the topics of words of documents."""
         query_word_topics = word_topics if query_word_topics is None else query_word_topics
@@ -90,27 +70,27 @@ class TopicModel(LanguageModelRanker):
             if not (np.isfinite(array) & (array >= 0)).all():
                 raise ValueError(f"{name} holds numbers that are not probabilities")
         self.word_topics, self.query_word_topics, self.prior = word_topics, query_word_topics, prior
-        self._kept_topics = LastVocabulary()
-        self._set_vocabulary(vocabulary, history)
+        self._stored_topics = LastVocabulary()
+        self._set_vocabulary(vocabulary)
 
-    def _represent(self, sequences: PackedSequences, counts: DocumentCounts) -> np.ndarray:
-        return fold_in(counts.counts, self.word_topics, self.prior)
+    def _extra(self, sequences: PackedSequences, counts: DocumentCounts) -> np.ndarray:
+        return fold_in(counts.counts, self.word_topics, self.prior)  # (documents, topics)
 
-    def _represent_stored(
+    def _stored_extra(
         self, index: ForwardIndex, rows: np.ndarray, sequences: PackedSequences, counts: DocumentCounts
     ) -> np.ndarray:
-        known, topics = self._kept_topics(
+        known, topics = self._stored_topics(
             lambda: (np.zeros(len(index), dtype=bool), np.zeros((len(index), self.num_topics), dtype=np.float32)),
             index.vocabulary,
         )
         new = np.flatnonzero(~known[rows])
-        topics[rows[new]] = self._represent(sequences.take(new), counts.take(new))
+        topics[rows[new]] = self._extra(sequences.take(new), counts.take(new))
         known[rows[new]] = True
         return topics[rows]
 
     def word_probabilities(self, words: np.ndarray, documents: DocumentCounts) -> np.ndarray:
         """P_model(w|d); float32 of shape ``(documents, words)``."""
-        return documents.own @ self.query_word_topics[words].T
+        return documents.extra @ self.query_word_topics[words].T
 
     def document_topics(self, texts: Sequence[str]) -> np.ndarray:
         """P(z|d) of document texts, float32 of shape ``(len(texts), topics)``; zero for a text without known words.
@@ -119,17 +99,12 @@ class TopicModel(LanguageModelRanker):
             RuntimeError: If the model is not fitted.
             TypeError: If ``texts`` is a single text.
         """
-        return self.sequence_topics(self._pack_known(texts), self.vocabulary)
+        return self._represent_distinct(self._pack_known(texts), self.vocabulary).extra
 
     def query_topics(self, texts: Sequence[str]) -> np.ndarray:
         """P(z|q) of queries, as if they were documents; see :meth:`document_topics`."""
         counts = DocumentCounts.of(self._pack_known(texts), len(self.vocabulary)).counts
         return fold_in(counts, self.query_word_topics, self.prior)
-
-    def sequence_topics(self, sequences: PackedSequences, vocabulary: Vocabulary) -> np.ndarray:
-        """P(z|d) of documents given as term ids over any vocabulary, like :meth:`document_topics`."""
-        self._require_fitted()
-        return self.read_sequences(sequences, vocabulary).own
 
     def _pack_known(self, texts: Sequence[str]) -> PackedSequences:
         self._require_fitted()
@@ -137,12 +112,11 @@ class TopicModel(LanguageModelRanker):
             raise TypeError(f"texts must be a list of texts, such as [{texts!r:.80}], not a single one")
         return tokenise_packed(texts, self.vocabulary)
 
-    def cosine(self, **options: Any) -> "TopicCosine":
-        """A two-tower ranker by the cosine of the topics of query and document.
+    def cosine(self, **options: Unpack[RepresentationOptions]) -> "TopicCosine":
+        """A ranker by the cosine of the topics of query and document.
 
         Args:
-            **options: ``vectors``, ``documents``, ``fields``, ``batch_size`` and ``verbose``, as :class:`TopicCosine`
-                takes them.
+            **options: Those of :class:`TopicCosine`.
 
         Returns:
             The ranker, which uses this model.
@@ -196,69 +170,72 @@ class TopicModel(LanguageModelRanker):
             arrays["query_word_topics"] = self.query_word_topics
         return arrays
 
-    def _set_arrays(self, vocabulary: Vocabulary, arrays: Mapping[str, np.ndarray], history: Records) -> None:
-        topics = arrays["word_topics"], arrays["prior"], arrays.get("query_word_topics")
-        self._set_topics(vocabulary, *topics, history=history)
+    def _set_arrays(self, vocabulary: Vocabulary, arrays: Mapping[str, np.ndarray]) -> None:
+        self._set_topics(vocabulary, arrays["word_topics"], arrays["prior"], arrays.get("query_word_topics"))
 
 
 Model = TypeVar("Model", bound=TopicModel)
 Corpus = Iterable[Mapping[str, Any]] | pd.DataFrame | ForwardIndex
 
 
-def learn_topics(
-    model: Model, corpus: Corpus, estimates: Callable[[csr_array], Iterator[Iteration]], *, verbose: bool
-) -> Model:
-    """Learn the topics of a collection; what ``fit_corpus`` of PLSA and LDA does.
+def fit_to_corpus(self: Model, corpus: Corpus, *, verbose: bool = True) -> Model:
+    """Learn the topics of a collection, whose word counts are held in memory.
 
     Args:
-        model: PLSA or LDA, with the settings ``min_count``, ``max_terms`` and ``iterations``.
-        corpus: Documents with ``docno`` and text, or a forward index.
-        estimates: Learns from occurrences of words, float32 of shape ``(documents, words)``. The result of each
-            iteration is a function that gives P(w|z), float32 of shape ``(words, topics)``, and the prior of documents,
-            of shape ``(topics,)``.
-        verbose: Show progress bars.
+        self: The ranker.
+        corpus: Documents with ``docno`` and text, read once, or a forward index.
+        verbose: Show progress bars, with the log-likelihood per word.
 
     Returns:
-        The model.
+        This ranker.
+
+    Raises:
+        TypeError: If the corpus is none of these.
+        ValueError: If there are no words, or if the forward index holds other fields than the model reads.
+        KeyboardInterrupt: If the user interrupts; the model then has the topics of the last iteration, or stays as it
+            was if none was complete.
     """
-    model._settle_fields(corpus)
-    limits = {"min_count": model.min_count, "max_terms": model.max_terms}
-    vocabulary, counts = count_corpus(corpus, **limits, fields=model.fields, desc=f"{model!r} words", verbose=verbose)
+    # A model's _estimates learns from the counts, (documents, words). The result of each iteration is a function that
+    # gives P(w|z), (words, topics), and the prior of documents, (topics,).
+    self._settle_fields(corpus)
+    limits = {"min_count": self.min_count, "max_terms": self.max_terms}
+    vocabulary, counts = count_corpus(corpus, **limits, fields=self.fields, desc=f"{self!r} words", verbose=verbose)
     if not len(vocabulary):
         raise ValueError(
-            f"no word of the {vocabulary.num_documents:,} documents occurs at least {model.min_count} times; give "
+            f"no word of the {vocabulary.num_documents:,} documents occurs at least {self.min_count} times; give "
             "more documents or a smaller min_count"
         )
-    history: list[dict[str, Any]] = []
+    history: Records = []
     last = None
-    options = {"total": model.iterations, "desc": repr(model), "verbose": verbose}
+
+    def finish() -> None:
+        self._set_topics(vocabulary, *last.result())
+        self._history = history
+        self._mark_fitted()
+
+    options = {"total": self.iterations, "desc": repr(self), "verbose": verbose}
     try:
-        for iteration in run_iterations(estimates(counts), history, **options):
+        for iteration in run_iterations(self._estimates(counts, verbose=verbose), history, **options):
             last = iteration
     except KeyboardInterrupt:
         if last is not None and last.number > 0:
-            model._set_topics(vocabulary, *last.result(), history=history)
+            finish()
         raise
-    model._set_topics(vocabulary, *last.result(), history=history)
-    return model
+    finish()
+    return self
 
 
-class TopicCosine(TwoTower):
+class TopicCosine(RepresentationRanker):
     """Cosine of P(z|q) and P(z|d), the distributions of a topic model over topics.
 
     Topic models rank by query likelihood; this ranks by their topics alone, as LSA does by its latent dimensions, and
     so can retrieve from a vector index. The query's topics are inferred as if it were a document. A query without any
     known word scores 0 with every document and retrieves none; a document without any scores -1 and is never
-    retrieved. Vectors that were kept before the topic model was fitted again are refused.
+    retrieved. Vectors that were kept before the topic model was fitted again are refused. The default of ``fields`` is
+    that of the topic model.
 
     Args:
         topics: A topic model, such as a fitted :class:`PLSA`, :class:`LDA` or :class:`BLTM`.
-        fields: Text columns, joined by a space; those that a frame lacks are passed over, one must be there. None for
-            those of the topic model.
-        documents: A forward index, to re-rank by ``docno``.
-        vectors: An index made by :meth:`~TwoTower.index`, to re-rank by ``docno`` from kept vectors.
-        batch_size: Documents encoded at a time.
-        verbose: Show a progress bar while encoding documents.
 
     Raises:
         TypeError: If an argument has the wrong type.
@@ -273,60 +250,45 @@ class TopicCosine(TwoTower):
 
     schematic = {"label": "TopicCosine", "help_url": None}
     artifact_format = "topic-cosine"
-    free_settings: ClassVar[tuple[str, ...]] = ("fields",)
+    components: ClassVar[dict[str, Callable[..., Any]]] = {"topics": load_ranker}
 
-    def __init__(
-        self,
-        topics: TopicModel,
-        *,
-        fields: str | Sequence[str] | None = None,
-        documents: ForwardIndex | None = None,
-        vectors: "FlexIndex | None" = None,
-        batch_size: int = 1024,
-        verbose: bool = False,
-    ):
+    def __init__(self, topics: TopicModel, **options: Unpack[RepresentationOptions]):
         if not isinstance(topics, TopicModel):
             raise TypeError(f"topics must be a topic model, such as a fitted PLSA or LDA, not {topics!r:.80}")
         self.topics = topics
-        fields = topics.fields if fields is None else fields
-        super().__init__(fields=fields, documents=documents, vectors=vectors, batch_size=batch_size, verbose=verbose)
+        if options.get("fields") is None:
+            options["fields"] = topics.fields
+        super().__init__(**options)
 
-    def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
-        """Unit vectors of queries; zero where no word is known."""
-        return _unit(self.topics.query_topics(texts))
-
-    def encode_documents(self, texts: Sequence[str]) -> np.ndarray:
-        """Unit vectors of texts; zero where no word is known."""
-        return _unit(self.topics.document_topics(texts))
-
-    def encode_sequences(self, sequences: PackedSequences, vocabulary: Vocabulary) -> np.ndarray:
-        """Unit vectors of documents given as term ids over another vocabulary."""
-        return _unit(self.topics.sequence_topics(sequences, vocabulary))
-
-    def settings(self) -> dict[str, Any]:
-        """None of its own: the topic model makes it what it is."""
-        return {}
-
-    def fingerprint(self) -> str | None:
-        """Changes with the topic model; None before that is fitted."""
-        topics = self.topics.fingerprint()
-        return None if topics is None else fingerprint([self.artifact_format, topics], {})
+    @property
+    def is_fitted(self) -> bool:
+        """Whether the topic model is fitted."""
+        return self.topics.is_fitted
 
     def _require_fitted(self) -> None:
         self.topics._require_fitted()
 
+    def represent_queries(self, texts: Sequence[str]) -> Vectors:
+        """Unit vectors of queries; zero where no word is known."""
+        return Vectors(_unit(self.topics.query_topics(texts)))
+
+    def represent_documents(self, sequences: PackedSequences, vocabulary: Vocabulary) -> Vectors:
+        """Unit vectors of documents; zero where no word is known."""
+        return Vectors(_unit(self.topics.represent_documents(sequences, vocabulary).extra))
+
+    def fingerprint(self) -> str | None:
+        """Changes with the topic model; None before that is fitted."""
+        topics = self.topics.fingerprint()
+        return None if topics is None else digest([self.artifact_format, topics], *self._identity_parts())
+
+    def _identity_parts(self) -> tuple[dict[str, np.ndarray], list[bytes]]:
+        return {}, []
+
     def _save_parts(self, directory: Path) -> None:
-        self.topics.save(directory / "topics")
+        """Nothing: the topic model is a component."""
 
-    def _config(self) -> dict[str, Any]:
-        return {**super()._config(), "topics": type(self.topics).__name__}
-
-    @classmethod
-    def _arguments(cls, config: Any, directory: Path) -> dict[str, Any]:
-        kind = getattr(models, config["topics"])
-        if not issubclass(kind, TopicModel):
-            raise TypeError(f"{kind.__name__} is not a topic model")
-        return {**config, "topics": kind.load(directory / "topics")}
+    def _load_parts(self, directory: Path) -> None:
+        """Nothing, likewise."""
 
     def subtransformers(self) -> dict:
         """None: the topic model is what this transformer is made of, not a stage before it."""

@@ -1,4 +1,4 @@
-"""The phrases of queries that phrases of documents are translated into."""
+"""Phrases of queries that phrases of documents are translated into, learned from aligned words."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ from pt_neural.text.phrases import Phrases
 
 @dataclass(frozen=True)
 class PhraseTable:
-    """P(q|w) of phrases q of two words or more, and of words and phrases w.
+    """P(q|w) of phrases q of two words or more, given words or phrases w.
 
     Attributes:
         query_phrases: The phrases q.
-        document_phrases: The phrases w.
+        document_phrases: The words and phrases w.
         table: P(q|w), float32 csr matrix of shape ``(phrases q, phrases w)``.
     """
 
@@ -45,8 +45,8 @@ class PhraseTable:
             query_phrases: The phrases of the rows.
             document_phrases: The phrases of the columns.
             min_count: Pairs that were seen less often are left out.
-            top: So many translations of each phrase w are kept; None keeps all. What is left out of P(q|w) is lost:
-                most of it belongs to words anyway.
+            top: Keep only that many translations of each w; None keeps all. The others' probability is lost: most of it
+                belongs to single words anyway.
         """
         pairs = counts.tocoo()
         kept = (pairs.data >= min_count) & (pairs.row >= query_phrases.num_words)
@@ -59,10 +59,10 @@ class PhraseTable:
         return cls(queries, documents, table)
 
     def counts(self, sequences: PackedSequences) -> csr_array:
-        """How often each phrase w that has a translation occurs in documents; float32 of shape ``(documents, w)``.
+        """Occurrences in documents of each w that has a translation; float32 of shape ``(documents, phrases w)``.
 
         Args:
-            sequences: Documents as ids of words.
+            sequences: Documents as word ids.
         """
         translated = np.append(np.bincount(self.table.indices, minlength=len(self.document_phrases)) > 0, False)
         numbers = self.document_phrases.numbers(sequences)
@@ -72,10 +72,10 @@ class PhraseTable:
         return bag_of_words(packed, len(self.document_phrases))
 
     def segments(self, words: np.ndarray) -> dict[tuple[int, int], int]:
-        """The number of each phrase q in a query, by its first word and its length.
+        """The number of each phrase q in a query, by first word and length.
 
         Args:
-            words: The query as ids of words.
+            words: The query as word ids.
         """
         numbers = self.query_phrases.numbers(PackedSequences(words, np.array([0, len(words)])))
         numbers[:, 0] = -1
@@ -85,7 +85,9 @@ class PhraseTable:
     def tensors(self) -> dict[str, np.ndarray]:
         """The table as named arrays."""
         sides = {"query": self.query_phrases.keys, "document": self.document_phrases.keys}
-        keys = {f"{side}_phrases.{length}": key for side, of in sides.items() for length, key in enumerate(of, start=2)}
+        keys = {
+            f"{side}_phrases.{length}": key for side, keys in sides.items() for length, key in enumerate(keys, start=2)
+        }
         return {**to_tensors("phrases", self.table), **keys}
 
     @classmethod
@@ -104,11 +106,11 @@ class PhraseTable:
 
 
 def _only(phrases: Phrases, numbers: np.ndarray) -> tuple[Phrases, np.ndarray]:
-    """Only some phrases and the phrases in them, and the new numbers of the former."""
+    """The phrases with these numbers, and the phrases within them; and the new numbers of the former."""
     distinct, places = np.unique(numbers, return_inverse=True)
     words = phrases.words(distinct)
-    fewer = Phrases.build(words, phrases.num_words, max_length=phrases.max_length)
-    return fewer, fewer.numbers(words)[words.offsets[:-1], words.lengths - 1][places]
+    kept = Phrases.build(words, phrases.num_words, max_length=phrases.max_length)
+    return kept, kept.numbers(words)[words.offsets[:-1], words.lengths - 1][places]
 
 
 def phrase_pair_counts(
@@ -120,31 +122,27 @@ def phrase_pair_counts(
     document_rows: np.ndarray,
     document_phrases: Phrases,
 ) -> csr_array:
-    """How often phrases are translated into each other, in all pairs of a query and a document.
+    """How often phrases are translations of each other, in all pairs of a query and a document.
 
     Args:
         alignments: What :func:`~pt_neural.models.translation.ibm_model1.align` gives.
-        queries: Queries as ids of words.
+        queries: Queries as word ids.
         query_rows: The query of each pair, int64 of shape ``(pairs,)``.
         query_phrases: All phrases of the queries.
-        documents: Documents as ids of words.
+        documents: Documents as word ids.
         document_rows: The document of each pair, likewise.
         document_phrases: All phrases of the documents.
 
     Returns:
-        Times that both stand in a pair and are consistent with its alignment, float32 of shape
+        How often both occur in a pair, consistent with its alignment, float32 of shape
         ``(phrases of queries, phrases of documents)``.
     """
-    starts = queries.offsets[query_rows], documents.offsets[document_rows]
-    places = consistent_places(
-        alignments, *starts, documents.lengths[document_rows], max_length=query_phrases.max_length
-    )
-    of_queries, of_documents = (
-        phrases.numbers(texts).ravel()[found]
-        for phrases, texts, found in zip((query_phrases, document_phrases), (queries, documents), places, strict=True)
-    )
+    starts, lengths = (queries.offsets[query_rows], documents.offsets[document_rows]), documents.lengths[document_rows]
+    places = consistent_places(alignments, *starts, lengths, max_length=query_phrases.max_length)
+    rows = query_phrases.numbers(queries).ravel()[places[0]]
+    columns = document_phrases.numbers(documents).ravel()[places[1]]
     shape = len(query_phrases), len(document_phrases)
-    return csr_array((np.ones(len(of_queries), dtype=np.float32), (of_queries, of_documents)), shape=shape)
+    return csr_array((np.ones(len(rows), dtype=np.float32), (rows, columns)), shape=shape)
 
 
 def consistent_places(
@@ -157,31 +155,31 @@ def consistent_places(
 ) -> tuple[np.ndarray, np.ndarray]:
     """All pairs of phrases that are consistent with an alignment (Och & Ney 2004).
 
-    They have at least one aligned word, and no word of either is aligned with a word outside of the other. Words that
-    are aligned with none may stand anywhere in a phrase.
+    At least one word is aligned, and no word of either phrase is aligned with a word outside the other. Unaligned words
+    may stand anywhere in a phrase.
 
     Args:
-        alignments: For each pair of a query and a document, the position in the document of each word of the query.
+        alignments: For each pair of a query and a document, the position in the document of each query word.
         query_starts: Where the query of each pair starts in the text of all queries, int64 of shape ``(pairs,)``.
-        document_starts: Where its document starts, likewise.
+        document_starts: Where the document of each pair starts in the text of all documents, likewise.
         document_lengths: Words of the document of each pair.
-        max_length: Words of a phrase, at most.
+        max_length: Most words of a phrase.
 
     Returns:
-        The phrase of the query of each pair of phrases, and that of the document: the place of its first word in the
-        text of all queries or documents · ``max_length`` + its number of words - 1, int64.
+        For each pair of phrases, that of the query and that of the document, int64: the position of the first word in
+        the text of all queries or documents · ``max_length`` + the number of words - 1.
     """
     arrays = alignments.offsets, alignments.terms, query_starts, document_starts, document_lengths
     links = np.zeros(int(document_lengths.max(initial=0)), dtype=np.int32)
-    nowhere = np.empty(0, dtype=np.int64)
-    found = _consistent(*arrays, max_length, links, nowhere, nowhere)
+    no_room = np.empty(0, dtype=np.int64)
+    found = _consistent(*arrays, max_length, links, no_room, no_room)  # only counts
     places = np.empty(found, dtype=np.int64), np.empty(found, dtype=np.int64)
     _consistent(*arrays, max_length, links, *places)
     return places
 
 
 @compiled
-def _consistent(starts, sources, query_starts, document_starts, lengths, longest, links, of_query, of_document):
+def _consistent(starts, sources, query_starts, document_starts, lengths, longest, links, query_places, document_places):
     """Count the pairs of phrases, and write them where there is room; ``links`` is zero before and after."""
     found = 0
     for pair in range(len(starts) - 1):
@@ -198,7 +196,7 @@ def _consistent(starts, sources, query_starts, document_starts, lengths, longest
                 if aligned > 0 and high - low < longest and links[low : high + 1].sum() == aligned:
                     phrase = (query_starts[pair] + first) * longest + last - first
                     text = document_starts[pair], links[: lengths[pair]]
-                    found = _widen(low, high, *text, longest, phrase, found, of_query, of_document)
+                    found = _widen(low, high, *text, longest, phrase, found, query_places, document_places)
         for source in alignment:
             if source >= 0:
                 links[source] = 0
@@ -206,15 +204,15 @@ def _consistent(starts, sources, query_starts, document_starts, lengths, longest
 
 
 @compiled
-def _widen(low, high, start, links, longest, phrase, found, of_query, of_document):
-    """Write the phrases of a document from ``low`` to ``high`` and around, over words that are not aligned."""
+def _widen(low, high, start, links, longest, phrase, found, query_places, document_places):
+    """Write the phrases of a document from ``low`` to ``high``, and those widened by unaligned words around."""
     begin = low
     while True:
         end = high
         while end - begin < longest:
-            if found < len(of_query):
-                of_query[found] = phrase
-                of_document[found] = (start + begin) * longest + end - begin
+            if found < len(query_places):
+                query_places[found] = phrase
+                document_places[found] = (start + begin) * longest + end - begin
             found += 1
             end += 1
             if end == len(links) or links[end] > 0:

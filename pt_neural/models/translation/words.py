@@ -1,7 +1,7 @@
 """The word translation model: IBM Model 1 from relevant documents to queries."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Unpack
 
 import numpy as np
 import pandas as pd
@@ -10,12 +10,12 @@ from scipy.sparse import coo_array, csr_array
 
 from pt_neural._arguments import checked_choice, checked_number
 from pt_neural.models.translation.ibm_model1 import document_counts, em_step, equal_translations, query_counts
-from pt_neural.rankers.document_counts import DocumentCounts
-from pt_neural.rankers.language_model import LanguageModelRanker
-from pt_neural.rankers.learned_words import Records
-from pt_neural.rankers.relevant_pairs import RelevantPairs, learn_from_pairs
-from pt_neural.text import ForwardIndex, PackedSequences, Vocabulary, tokenise
-from pt_neural.training.run import Iteration, run_iterations
+from pt_neural.rankers.language_model import DocumentCounts, LanguageModelRanker
+from pt_neural.rankers.options import RepresentationOptions
+from pt_neural.rankers.relevant_pairs import RelevantPairs, fit_to_pairs
+from pt_neural.text import Vocabulary, tokenise
+from pt_neural.training.groups import Report
+from pt_neural.training.run import Iteration, Records, run_iterations
 
 
 class WordTranslation(LanguageModelRanker, pt.Estimator):
@@ -30,6 +30,9 @@ class WordTranslation(LanguageModelRanker, pt.Estimator):
     rank first (Xue, Jeon & Croft 2008); ``self_translation`` and the unigram model both see to that. A word that no
     training document has is its own only translation, so that the probabilities of every document add up to 1.
 
+    With ``documents``, words have their frequency in the whole collection; otherwise, that in the candidates of the
+    training queries.
+
     Args:
         iterations: Passes of expectation maximisation.
         self_translation: Probability, from 0 to 1, that a word is translated into itself; the learned translations
@@ -40,17 +43,12 @@ class WordTranslation(LanguageModelRanker, pt.Estimator):
             part in ranking.
         max_terms: Number of words, from the start of a document, to learn from; None for all. Ranking uses all.
         unigram_weight: Weight of the unigram model, from 0 to 1; may be set on a fitted model.
-        mu: Weight of the collection against the document in the unigram model, in words, above 0; likewise.
-        fields: Text columns, joined by a space; those that a frame lacks are passed over, one must be there. None for
-            those of ``documents``, or ``title`` and ``text`` without a forward index.
-        documents: A forward index: re-ranking then needs ``docno`` only, no text and no tokenising. Its words then
-            have their frequency in the whole collection; otherwise, that in the candidates of the training queries.
-        batch_size: Documents read at a time.
-        verbose: Show a progress bar while scoring.
+        mu: Weight of the collection against the document in the unigram model, in words, above 0; may be set likewise.
 
     Attributes:
+        report: What the model was fitted on, and what was left out; None if it is not fitted, or was loaded.
         history: One row an iteration: ``iteration``, ``log_likelihood`` of the training queries and ``perplexity`` of
-            their words as the iteration found them, ``seconds``.
+            their words before the iteration, ``seconds``.
         table: t(q|w), self-translation included, float32 csr matrix of shape ``(words, words)``; None before
             :meth:`fit`.
 
@@ -67,8 +65,10 @@ class WordTranslation(LanguageModelRanker, pt.Estimator):
 
     schematic = {"label": "WordTranslation", "help_url": None}
     artifact_format = "word-translation"
-    fitting = "(candidates >> model).fit(topics, qrels)"
-    fitted_with = ("iterations", "self_translation", "top", "null_word", "max_terms")
+    fitting: ClassVar[str] = "(candidates >> model).fit(topics, qrels)"
+
+    report: Report | None = None
+    fit = fit_to_pairs
 
     def __init__(
         self,
@@ -80,10 +80,7 @@ class WordTranslation(LanguageModelRanker, pt.Estimator):
         max_terms: int | None = None,
         unigram_weight: float = 0.5,
         mu: float = 100,
-        fields: str | Sequence[str] | None = None,
-        documents: ForwardIndex | None = None,
-        batch_size: int = 1024,
-        verbose: bool = False,
+        **options: Unpack[RepresentationOptions],
     ):
         self.iterations = checked_number("iterations", iterations, int, least=1)
         self.self_translation = checked_number("self_translation", self_translation, float, least=0, most=1)
@@ -91,53 +88,16 @@ class WordTranslation(LanguageModelRanker, pt.Estimator):
         self.null_word = checked_choice("null_word", null_word, (True, False))
         self.max_terms = checked_number("max_terms", max_terms, int, least=1, optional=True)
         self.table: csr_array | None = None
-        super().__init__(
-            unigram_weight=unigram_weight,
-            mu=mu,
-            fields=fields,
-            documents=documents,
-            batch_size=batch_size,
-            verbose=verbose,
-        )
+        super().__init__(unigram_weight=unigram_weight, mu=mu, **options)
 
-    def fit(
-        self,
-        topics_or_res_tr: pd.DataFrame,
-        qrels_tr: pd.DataFrame,
-        topics_or_res_va: pd.DataFrame | None = None,
-        qrels_va: pd.DataFrame | None = None,
-        *,
-        verbose: bool = True,
-    ) -> Self:
-        """Learn anew from candidates and their judgements; ``(candidates >> model).fit(...)`` calls this.
-
-        Every document judged relevant to a query (label above 0) makes a pair with it, whatever the grade. With a
-        forward index, relevant documents that were not retrieved count as well.
-
-        Args:
-            topics_or_res_tr: Candidates of the training queries: ``qid, query, docno`` and text (``docno`` is enough
-                where the model has a forward index).
-            qrels_tr: Their judgements: ``qid, docno, label``.
-            topics_or_res_va: Candidates of dev queries, which pipelines pass on; not used.
-            qrels_va: Their judgements; not used.
-            verbose: Print what is learned from, and show a progress bar.
-
-        Returns:
-            This ranker; see ``history`` and ``report``. If interrupted, it stays as it was.
-
-        Raises:
-            TypeError: If the candidates or the judgements are not a frame.
-            ValueError: If there is nothing to learn from; the message says why.
-        """
-        return learn_from_pairs(self, topics_or_res_tr, qrels_tr, verbose=verbose)
-
-    def _learn(self, pairs: RelevantPairs, *, verbose: bool) -> None:
+    def _learn(self, pairs: RelevantPairs, *, verbose: bool) -> Records:
         learned, history = self._maximise(pairs, desc=repr(self), verbose=verbose)
-        self._set_table(pairs.vocabulary, self._ranking_table(learned), history)
+        self._set_table(pairs.vocabulary, self._ranking_table(learned))
+        return history
 
     def _maximise(self, pairs: RelevantPairs, *, desc: str, verbose: bool) -> tuple[csr_array, Records]:
         """t(q|w) by IBM Model 1, and its history."""
-        history: list[dict[str, Any]] = []
+        history: Records = []
         estimates = self._estimates(pairs)
         for last in run_iterations(estimates, history, total=self.iterations, desc=desc, verbose=verbose):
             table: csr_array = last.result
@@ -155,33 +115,34 @@ class WordTranslation(LanguageModelRanker, pt.Estimator):
             yield Iteration(number, measures, f"perplexity {perplexity:.1f}", table)
 
     def _ranking_table(self, learned: csr_array) -> csr_array:
-        words = learned[:, : learned.shape[0]]  # without the null word  # (words, words)
+        words = learned[:, : learned.shape[0]]  # without the null word
         return with_self_translation(scaled_columns(most_probable(words, self.top)), self.self_translation)
 
-    def _set_table(self, vocabulary: Vocabulary, table: csr_array, history: Records) -> None:
+    def _set_table(self, vocabulary: Vocabulary, table: csr_array) -> None:
         self.table = table
-        self._set_vocabulary(vocabulary, history)
-
-    def _represent(self, sequences: PackedSequences, counts: DocumentCounts) -> None:
-        return None
+        self._set_vocabulary(vocabulary)
 
     def word_probabilities(self, words: np.ndarray, documents: DocumentCounts) -> np.ndarray:
         """P_model(q|d); float32 of shape ``(documents, words)``."""
-        return documents.sums(self.table[words]) / np.maximum(documents.lengths, 1)[:, None]
+        return documents.weighted_sums(self.table[words]) / np.maximum(documents.lengths, 1)[:, None]
 
     def translations(self, word: str, k: int = 10) -> pd.DataFrame:
         """The words that a word of documents is translated into, most probable first.
 
         Args:
             word: A word that the model knows.
-            k: How many, at most.
+            k: Largest number of words.
 
         Returns:
             Frame with ``word`` and ``probability``, t(q|w), self-translation included.
 
         Raises:
             RuntimeError: If the model is not fitted.
-            ValueError: If it does not know the word, or if ``k`` is below 1.
+            ValueError: If the model does not know the word, or if ``k`` is below 1.
+
+        Example::
+
+            model.translations("remove", k=5)
         """
         number = self._known_word(word)
         return self._most_probable(self.table[:, [number]], k)
@@ -196,7 +157,7 @@ class WordTranslation(LanguageModelRanker, pt.Estimator):
         tokens = tokenise(word)
         number = int(self.vocabulary.ids(tokens)[0]) if len(tokens) == 1 else -1
         if number < 0:
-            raise ValueError(f"{word!r} is not one word that {self!r} knows")
+            raise ValueError(f"{word!r} is not a single word known to {self!r}")
         return number
 
     def _most_probable(self, probabilities: csr_array, k: int) -> pd.DataFrame:
@@ -206,8 +167,8 @@ class WordTranslation(LanguageModelRanker, pt.Estimator):
     def _arrays(self) -> dict[str, np.ndarray]:
         return to_tensors("table", self.table)
 
-    def _set_arrays(self, vocabulary: Vocabulary, arrays: Mapping[str, np.ndarray], history: Records) -> None:
-        self._set_table(vocabulary, from_tensors("table", arrays, (len(vocabulary), len(vocabulary))), history)
+    def _set_arrays(self, vocabulary: Vocabulary, arrays: Mapping[str, np.ndarray]) -> None:
+        self._set_table(vocabulary, from_tensors("table", arrays, (len(vocabulary), len(vocabulary))))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -217,11 +178,11 @@ _PARTS = ("data", "indices", "indptr")
 
 
 def most_probable(table: csr_array, top: int | None) -> csr_array:
-    """Keep the most probable translations of each column; of equally probable ones those of the first rows.
+    """Keep the most probable translations in each column; among equally probable ones, those in the first rows.
 
     Args:
         table: Probabilities, a row for each translation.
-        top: How many; None keeps all above 0.
+        top: How many to keep; None keeps all above 0.
 
     Returns:
         A table of the same shape.
@@ -234,11 +195,11 @@ def most_probable(table: csr_array, top: int | None) -> csr_array:
 
 
 def scaled_columns(table: csr_array, totals: np.ndarray | float = 1.0) -> csr_array:
-    """Scale columns to certain totals; empty ones stay empty.
+    """Scale columns to given totals; empty ones stay empty.
 
     Args:
         table: Probabilities.
-        totals: What each column adds up to.
+        totals: What the columns are to add up to.
     """
     sums = table.sum(axis=0)
     scale = np.divide(totals, sums, out=np.zeros(len(sums)), where=sums > 0)
@@ -246,12 +207,12 @@ def scaled_columns(table: csr_array, totals: np.ndarray | float = 1.0) -> csr_ar
 
 
 def with_self_translation(table: csr_array, weight: float) -> csr_array:
-    """Let words be translated into themselves: t'(w|w) = weight + (1 - weight) t(w|w), the others (1 - weight) t(q|w).
+    """Mix in self-translation: t'(w|w) = weight + (1 - weight) t(w|w), and t'(q|w) = (1 - weight) t(q|w) otherwise.
 
     Args:
-        table: t(q|w), whose columns add up to 1, or to 0 for words without translation, which become their own only
+        table: t(q|w), whose columns add up to 1, or to 0 for words without translation; those become their own only
             translation.
-        weight: From 0 to 1.
+        weight: Probability that a word is translated into itself, from 0 to 1.
 
     Returns:
         float32 of the same shape; its columns add up to 1.
@@ -266,10 +227,10 @@ def with_self_translation(table: csr_array, weight: float) -> csr_array:
 
 
 def largest(row: csr_array, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The largest entries above 0 of one row or one column of a table, of equal ones the first.
+    """The largest entries above 0 of a single row or column, largest first, ties in their order.
 
     Returns:
-        Their places, and their values.
+        Their positions, and their values.
     """
     values = row.toarray().ravel()
     best = np.argsort(-values, kind="stable")[:k]
@@ -291,9 +252,9 @@ def from_tensors(name: str, tensors: Mapping[str, np.ndarray], shape: tuple[int,
     """
     data, indices, starts = (tensors[f"{name}.{part}"] for part in _PARTS)
     if not len(data) == len(indices) == starts[-1]:
-        raise ValueError(f"{name} has {len(data)} values at {len(indices)} places, and not {starts[-1]} of both")
+        raise ValueError(f"{name} has {len(data)} values and {len(indices)} indices, not {starts[-1]} of both")
     table = csr_array((data, indices, starts), shape=shape)
     table.check_format(full_check=True)
     if not ((table.data >= 0) & (table.data <= 1)).all():
-        raise ValueError(f"{name} holds what is no probability")
+        raise ValueError(f"{name} holds numbers that are not probabilities")
     return table
