@@ -8,7 +8,7 @@ import numba
 import numpy as np
 from scipy.sparse import csr_array
 
-from pt_neural.models.compiled import compiled, loop_arrays
+from pt_neural.text.compiled import compiled, loop_arrays
 
 WORTH_A_THREAD = 10_000  # words of documents
 LEAST = 1e-30  # a probability that a loop may divide by; smaller ones count as zero

@@ -3,8 +3,8 @@
 import numpy as np
 from scipy.sparse import csr_array
 
-from pt_neural.models.compiled import compiled, loop_arrays
 from pt_neural.text import PackedSequences
+from pt_neural.text.compiled import compiled, loop_arrays
 from pt_neural.text.counts import bag_of_words
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array
 
-from pt_neural.models.compiled import compiled
 from pt_neural.models.translation.words import from_tensors, most_probable, to_tensors
 from pt_neural.text import PackedSequences, Vocabulary
+from pt_neural.text.compiled import compiled
 from pt_neural.text.counts import bag_of_words
 from pt_neural.text.phrases import Phrases
 
