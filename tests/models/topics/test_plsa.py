@@ -74,7 +74,7 @@ def test_without_pseudo_counts_a_query_of_a_word_has_its_most_probable_topic_alo
     assert model.transform(frame)["rank"].tolist() == [0, 1]
 
 
-@pytest.mark.parametrize("name", ["topic_prior", "word_prior", "tolerance"])
-def test_settings_below_zero(name):
-    with pytest.raises(ValueError, match=f"{name} must be at least 0"):
-        pn.PLSA(**{name: -0.1})
+def test_settings_below_zero():
+    for name in ("topic_prior", "word_prior", "tolerance"):
+        with pytest.raises(ValueError, match=f"{name} must be at least 0"):
+            pn.PLSA(**{name: -0.1})

@@ -1,14 +1,84 @@
-"""Phrase pairs of alignments that are drawn here, and of all pairs of phrases tried one by one."""
+"""Tables of phrases against counts written out, and phrase pairs against all pairs of phrases tried one by one."""
 
 import numpy as np
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
-from pt_neural.models.ibm_model1 import mutual
-from pt_neural.models.phrase_pairs import consistent_places, phrase_pair_counts
-from pt_neural.text import PackedSequences
+from pt_neural.models.translation.phrase_table import PhraseTable, consistent_places, phrase_pair_counts
+from pt_neural.text import PackedSequences, Vocabulary
 from pt_neural.text.packed import pack_texts
 from pt_neural.text.phrases import Phrases
+
+WORDS = Vocabulary(["a", "b", "c", "d"])
+TEXTS = PackedSequences.from_lists([[0, 1, 2, 3]])
+PHRASES = Phrases.build(TEXTS, 4, max_length=3)
+NAMES = PHRASES.names(range(len(PHRASES)), WORDS)
+
+
+def table_of(counts, **options):
+    cells = [(NAMES.index(q), NAMES.index(w), count) for (q, w), count in counts.items()]
+    rows, columns, values = (np.array(part) for part in zip(*cells, strict=True))
+    counts = csr_array((values.astype("f4"), (rows, columns)), shape=(len(NAMES), len(NAMES)))
+    return PhraseTable.of(counts, PHRASES, PHRASES, **options)
+
+
+def probabilities(table):
+    names = table.query_phrases.names, table.document_phrases.names
+    cells = table.table.tocoo()
+    rows, columns = (of(places, WORDS) for of, places in zip(names, cells.coords, strict=True))
+    return {(q, w): pytest.approx(float(p)) for q, w, p in zip(rows, columns, cells.data, strict=True)}
+
+
+COUNTS = {("a b", "c d"): 3, ("a", "c d"): 1, ("b c d", "c d"): 1, ("c d", "b"): 2, ("b", "b"): 2}
+
+
+def test_relative_frequencies_of_phrases():
+    assert probabilities(table_of(COUNTS)) == {("a b", "c d"): 3 / 5, ("b c d", "c d"): 1 / 5, ("c d", "b"): 1 / 2}
+
+
+def test_pairs_can_be_left_out():
+    assert probabilities(table_of(COUNTS, min_count=2)) == {("a b", "c d"): 3 / 5, ("c d", "b"): 1 / 2}
+    assert probabilities(table_of(COUNTS, top=1)) == {("a b", "c d"): 3 / 5, ("c d", "b"): 1 / 2}
+
+
+def test_translated_phrases_of_documents_are_counted():
+    table = table_of(COUNTS)
+    documents = PackedSequences.from_lists([[2, 3, 1, 2, 3], [0, 3], [2, -1, 3], [1]])
+    counts = table.counts(documents).toarray()
+    names = table.document_phrases.names(range(len(table.document_phrases)), WORDS)
+    assert counts[:, names.index("c d")].tolist() == [2, 0, 0, 0]
+    assert counts[:, names.index("b")].tolist() == [1, 0, 0, 1]
+    assert counts.sum() == 4  # nothing else has a translation
+
+
+def test_phrases_of_a_query():
+    table = table_of(COUNTS)
+    found = table.segments(np.array([0, 1, 2, 3]))
+    names = {place: table.query_phrases.names([number], WORDS)[0] for place, number in found.items()}
+    # "b c" is there as the beginning of "b c d", without translations of its own
+    assert names == {(0, 2): "a b", (1, 2): "b c", (2, 2): "c d", (1, 3): "b c d"}
+
+
+def test_tables_are_saved_as_arrays():
+    table = table_of(COUNTS)
+    again = PhraseTable.from_tensors(table.tensors(), WORDS, 3)
+    assert probabilities(again) == probabilities(table)
+    with pytest.raises(KeyError):
+        PhraseTable.from_tensors(table.tensors(), WORDS, 4)
+    with pytest.raises(ValueError, match="keys of phrases"):
+        PhraseTable.from_tensors(table.tensors(), Vocabulary(["a"]), 3)
+
+
+def test_a_table_without_phrases():
+    table = table_of({("a", "b"): 1})
+    assert probabilities(table) == {}
+    assert table.segments(np.array([0, 1])) == {}
+    assert table.counts(TEXTS).nnz == 0
+
+
+# Pairs of phrases
 
 
 def packed(*lists):
@@ -78,6 +148,7 @@ def test_counts_add_up_over_pairs():
 
 
 @given(st.data(), st.integers(1, 4))
+@settings(max_examples=40)
 def test_every_pair_of_phrases_tried(data, longest):
     document_lengths = data.draw(st.lists(st.integers(1, 7), min_size=1, max_size=3))
     alignments = [
@@ -98,9 +169,3 @@ def test_every_pair_of_phrases_tried(data, longest):
         and all((i <= source <= i + m) == (j <= x <= j + k) for x, source in enumerate(alignment) if source >= 0)
     ]
     assert sorted(zip(*(place.tolist() for place in places), strict=True)) == sorted(expected)
-
-
-def test_links_that_both_directions_have():
-    forward, reverse = packed([2, -1, 0, 0], [1]), packed([3, 2, 0], [0, -1])
-    assert [links.tolist() for links in mutual(forward, reverse)] == [[2, -1, -1, 0], [-1]]
-    assert [links.tolist() for links in mutual(packed([0]), packed([0, 0]))] == [[0]]

@@ -1,19 +1,19 @@
 """Latent Dirichlet allocation (Blei, Ng & Jordan, 2003) by Gibbs sampling, a baseline of the CLSM paper."""
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Unpack
 
 import numpy as np
 import pyterrier as pt
 from scipy.sparse import csr_array
 
 from pt_neural._arguments import checked_choice, checked_number
-from pt_neural.models.corpus_topics import CorpusTopicModel
-from pt_neural.models.iterations import Iteration
-from pt_neural.text import ForwardIndex
+from pt_neural.models.topics.topic_model import TopicModel, fit_to_corpus
+from pt_neural.rankers.options import RepresentationOptions
+from pt_neural.training.run import Iteration
 
 if TYPE_CHECKING:
     from tomotopy import LDAModel
@@ -21,43 +21,39 @@ if TYPE_CHECKING:
 INTERVAL = 10  # iterations between two looks at the likelihood
 
 
-class LDA(CorpusTopicModel):
+class LDA(TopicModel):
     """Query likelihood with documents as mixtures of topics, learned by Gibbs sampling (Wei & Croft, SIGIR 2006).
 
-    P_model(w|d) = sum over topics z of P(w|z) P(z|d). The topics are learned from the documents of a collection alone,
-    as the CLSM paper does, by collapsed Gibbs sampling, tomotopy's; P(w|z) is that of the last iteration. A document's
-    P(z|d) is inferred when it is read, with the topics as they are, by iterations that need no random numbers: see
-    :func:`~pt_neural.models.topic_steps.fold_in`, whose prior is alpha. The result is near the mean of many samples.
+    P_model(w|d) = sum over topics z of P(w|z) P(z|d). As in the CLSM paper, the topics are learned from the documents
+    of a collection alone, by tomotopy's collapsed Gibbs sampler; P(w|z) is that of the last iteration. A document's
+    P(z|d) is inferred under the learned topics when the document is read, without random numbers: see
+    :func:`~pt_neural.models.topics.steps.fold_in`, whose prior is alpha. The result is close to the mean of many
+    samples.
 
-    On the dev queries of ``neural:pydocs``, a learned alpha was as good as the fixed one or better, and 100 iterations
-    as good as 400. The defaults of ``unigram_weight``, ``alpha`` and ``beta`` are those of Wei & Croft, who keep
-    alpha as it is.
+    On the dev queries of ``neural:pydocs``, a learned alpha was at least as good as a fixed one, and 100 iterations as
+    good as 400. The defaults of ``unigram_weight``, ``alpha`` and ``beta`` are those of Wei & Croft, who keep alpha
+    fixed.
 
     Args:
         num_topics: Number of topics; the CLSM paper has 100 and 500.
         alpha: Concentration of each topic in a document; None for 50 / num_topics.
         beta: Concentration of each word in a topic.
-        learn_alpha: Let each topic have an alpha of its own, learned while sampling; ``alpha`` is where it starts.
+        learn_alpha: Learn an alpha for each topic while sampling, starting from ``alpha``.
         iterations: How often a topic is drawn for each word of the collection.
         min_count: Words that occur less often are left out.
         max_terms: Keep only that many of the most frequent words; None keeps all.
-        workers: Threads that sample. With 1, a seed gives the same topics again; with more, it may not.
+        workers: Threads that sample. With 1, results are repeatable by seed; with more, they may not be.
         seed: Seed of the sampler.
         unigram_weight: Weight of the unigram model, from 0 to 1; may be set on a fitted model.
-        mu: Weight of the collection against the document in the unigram model, in words, above 0; likewise.
-        fields: Text columns, joined by a space; those that a frame lacks are passed over, one must be there. None for
-            those of ``documents``, or ``title`` and ``text`` without a forward index.
-        documents: A forward index: re-ranking then needs ``docno`` only, no text and no tokenising.
-        batch_size: Documents read at a time.
-        verbose: Show progress bars while reading documents and scoring.
+        mu: Weight of the collection against the document in the unigram model, in words, above 0; may be set likewise.
 
     Attributes:
         history: One row every ten iterations, from 0 for the start: ``iteration``, ``log_likelihood`` of the words and
-            their topics, and ``seconds`` since the one before.
+            their topics, and ``seconds`` since the row before.
         prior: Alpha of each topic.
 
     Raises:
-        TypeError: If an argument is of another kind than said here.
+        TypeError: If an argument has the wrong type.
         ValueError: If a setting is out of range.
 
     Example::
@@ -69,16 +65,8 @@ class LDA(CorpusTopicModel):
 
     schematic = {"label": "LDA", "help_url": None}
     artifact_format = "lda"
-    fitted_with: ClassVar[tuple[str, ...]] = (
-        "num_topics",
-        "alpha",
-        "beta",
-        "learn_alpha",
-        "iterations",
-        "min_count",
-        "max_terms",
-        "seed",
-    )
+    free_settings: ClassVar[tuple[str, ...]] = (*TopicModel.free_settings, "workers")
+    fit_corpus = fit_to_corpus
 
     def __init__(
         self,
@@ -94,10 +82,7 @@ class LDA(CorpusTopicModel):
         seed: int = 13,
         unigram_weight: float = 0.7,
         mu: float = 100,
-        fields: str | Sequence[str] | None = None,
-        documents: ForwardIndex | None = None,
-        batch_size: int = 1024,
-        verbose: bool = False,
+        **options: Unpack[RepresentationOptions],
     ):
         self.alpha = checked_number("alpha", alpha, float, above=0, optional=True)
         self.beta = checked_number("beta", beta, float, above=0)
@@ -107,20 +92,12 @@ class LDA(CorpusTopicModel):
         self.max_terms = checked_number("max_terms", max_terms, int, least=1, optional=True)
         self.workers = checked_number("workers", workers, int, least=1)
         self.seed = checked_number("seed", seed, int, least=0)
-        super().__init__(
-            num_topics,
-            unigram_weight=unigram_weight,
-            mu=mu,
-            fields=fields,
-            documents=documents,
-            batch_size=batch_size,
-            verbose=verbose,
-        )
+        super().__init__(num_topics, unigram_weight=unigram_weight, mu=mu, **options)
 
     def _estimates(self, counts: csr_array, *, verbose: bool) -> Iterator[Iteration]:
-        with warnings.catch_warnings():  # of how the library was compiled
+        with warnings.catch_warnings():  # about how the library was compiled
             warnings.simplefilter("ignore", DeprecationWarning)
-            import tomotopy  # here, for it is needed for fitting only
+            import tomotopy  # only needed for fitting
 
         alpha = 50 / self.num_topics if self.alpha is None else self.alpha
         sampler = tomotopy.LDAModel(k=self.num_topics, alpha=alpha, eta=self.beta, seed=self.seed)
@@ -136,7 +113,7 @@ class LDA(CorpusTopicModel):
             yield Iteration(iteration, measures, shown, partial(_topics, sampler, counts.shape[1]))
 
     def _sample(self, sampler: "LDAModel", iterations: int) -> None:
-        with warnings.catch_warnings():  # that several workers may give other results is said above
+        with warnings.catch_warnings():  # that several workers may not be repeatable is documented above
             warnings.simplefilter("ignore", RuntimeWarning)
             sampler.train(iterations, workers=self.workers)
 
@@ -145,7 +122,7 @@ class LDA(CorpusTopicModel):
 
 
 def _documents(counts: csr_array) -> Iterator[list[str]]:
-    """The words of each document, as numbers: the sampler's own ones are others, and its strings know no surrogates."""
+    """The words of each document as strings of their ids, since the sampler refuses lone surrogates."""
     names = np.array([str(word) for word in range(counts.shape[1])], dtype=object)
     times = counts.data.astype(np.int64)
     for start, end in pairwise(counts.indptr.tolist()):

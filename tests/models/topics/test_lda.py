@@ -56,7 +56,7 @@ def test_topics_of_documents_are_near_the_mean_of_the_samplers_inferences(model,
     distances = []
     for text, topics in zip(texts, model.document_topics(texts), strict=True):
         document = sampler.make_doc(tokenise(text))
-        theirs = np.mean([sampler.infer(document, iterations=20, workers=1)[0] for _ in range(200)], axis=0)
+        theirs = np.mean([sampler.infer(document, iterations=20, workers=1)[0] for _ in range(80)], axis=0)
         distances.append(np.abs(topics - theirs).sum())
         assert theirs[topics.argmax()] > theirs.max() - 0.05
     assert np.mean(distances) < 0.1
@@ -77,10 +77,10 @@ def test_the_history_is_what_the_sampler_says_and_its_end_is_above_its_start(mod
     assert history["log_likelihood"].iloc[-1] > history["log_likelihood"].iloc[0] + 0.3 * words
 
 
-@pytest.mark.parametrize(("iterations", "expected"), [(1, [0, 1]), (10, [0, 10]), (25, [0, 10, 20, 25])])
-def test_as_many_iterations_as_asked_for(iterations, expected):
-    model = pn.LDA(2, iterations=iterations).fit_corpus(CORPUS[:20], verbose=False)
-    assert model.history["iteration"].tolist() == expected
+def test_as_many_iterations_as_asked_for():
+    for iterations, expected in ((1, [0, 1]), (10, [0, 10]), (25, [0, 10, 20, 25])):
+        model = pn.LDA(2, iterations=iterations).fit_corpus(CORPUS[:20], verbose=False)
+        assert model.history["iteration"].tolist() == expected
 
 
 def test_alpha_is_fifty_over_topics_where_it_is_neither_given_nor_learned():
@@ -100,12 +100,15 @@ def test_several_workers_learn_the_topics_too_without_a_warning():
         warnings.simplefilter("error")
         model = pn.LDA(4, **SETTINGS, workers=2).fit_corpus(CORPUS, verbose=False)
     np.testing.assert_allclose(model.word_topics.sum(axis=0), [1] * 4, atol=1e-5)
-    assert "workers" not in model.settings()
+    one = pn.LDA(4, **SETTINGS).fit_corpus(CORPUS[:9], verbose=False)
+    before = one.fingerprint()
+    one.workers = 2
+    assert one.fingerprint() == before
 
 
-@pytest.mark.parametrize("name", ["alpha", "beta"])
-def test_concentrations_are_above_zero(name):
-    with pytest.raises(ValueError, match=f"{name} must be above 0"):
-        pn.LDA(**{name: 0})
+def test_concentrations_are_above_zero():
+    for name in ("alpha", "beta"):
+        with pytest.raises(ValueError, match=f"{name} must be above 0"):
+            pn.LDA(**{name: 0})
     with pytest.raises(ValueError, match="learn_alpha must be one of"):
         pn.LDA(learn_alpha="yes")

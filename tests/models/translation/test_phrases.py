@@ -1,15 +1,19 @@
-"""The phrase translation model against its equations, phrase by phrase."""
+"""The phrase translation model against its equations, phrase by phrase, and the dynamic programme of segmentation."""
 
+import copy
 import math
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
 import pandas as pd
-import pyterrier as pt
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import pt_neural as pn
 from pt_neural._artifacts import ArtifactError, read_tensors, write_tensors
+from pt_neural.models.translation.phrases import best_segmentations, segments
 from pt_neural.text import tokenise
 
 SUBJECTS = {
@@ -50,8 +54,12 @@ def learned() -> pn.PhraseTranslation:
 
 @pytest.fixture
 def model(learned) -> pn.PhraseTranslation:
-    learned.phrase_weight = 0.2
-    return learned
+    return copy.copy(learned)
+
+
+@pytest.fixture(scope="module")
+def words_alone() -> pn.WordTranslation:
+    return pn.WordTranslation(mu=10).fit(TRAIN, QRELS, verbose=False)
 
 
 def all_cuts(words, longest):
@@ -62,47 +70,48 @@ def all_cuts(words, longest):
             yield [" ".join(words[start:end]) for start, end in pairwise(bounds)]
 
 
-def phrase_probability(model, phrase: str, text: str) -> float:
+def phrase_probabilities(model, text: str):
     """The model's half of a mixture with a unigram model, which has no phrases: a sum over slices of the document."""
-    words, total = tokenise(text), 0.0
-    for length in (1, 2, 3):
-        for start in range(len(words) - length + 1):
-            found = model.phrases(" ".join(words[start : start + length]), 1000).set_index("phrase")["probability"]
-            total += float(found.get(phrase, 0.0))
-    return 0.5 * total / (3 * len(words))
+    words = tokenise(text)
+    slices = [words[start : start + length] for length in (1, 2, 3) for start in range(len(words) - length + 1)]
+    tables = [dict(model.phrases(" ".join(part), 1000).itertuples(index=False)) for part in slices]
+    return cache(lambda phrase: 0.5 * sum(table.get(phrase, 0.0) for table in tables) / (3 * len(words)))
 
 
-@pytest.mark.parametrize("phrase_weight", [0.3, 1.0])
-def test_scores_are_those_of_the_best_segmentation(model, phrase_weight):
-    words_alone = pn.WordTranslation(mu=10).fit(TRAIN, QRELS, verbose=False)
-    some = CANDIDATES.iloc[[0, 3, 25, 47, 66, 100]]
-    model.phrase_weight = phrase_weight
-    scores, chosen = model.transform(some)["score"], 0
-    for row, score in zip(some.itertuples(), scores, strict=True):
-        frame = pd.DataFrame([{"qid": "1", "docno": "1", "text": row.text}])
-        word = {w: words_alone.transform(frame.assign(query=w))["score"].item() for w in tokenise(row.query)}
-        products = {}
-        for cut in all_cuts(tokenise(row.query), 3):
-            phrases = [phrase_probability(model, segment, row.text) for segment in cut if segment not in word]
+def test_scores_are_those_of_the_best_segmentation(model, words_alone):
+    rows, chosen = CANDIDATES.iloc[[0, 3, 25, 47, 66, 100]], 0
+    scores = {}
+    for model.phrase_weight in (0.3, 1.0):
+        scores[model.phrase_weight] = model.transform(rows)["score"].to_numpy()
+    for number, row in enumerate(rows.itertuples()):
+        terms = tokenise(row.query)
+        frame = pd.DataFrame({"qid": terms, "query": terms, "docno": "1", "text": row.text}).drop_duplicates()
+        word = dict(zip(frame["query"], words_alone.transform(frame)["score"], strict=True))
+        probability, products = phrase_probabilities(model, row.text), {}
+        for cut in all_cuts(terms, 3):
+            phrases = [probability(segment) for segment in cut if segment not in word]
             if all(phrases):
                 products[tuple(cut)] = sum(map(math.log, phrases)) + sum(word[s] for s in cut if s in word)
         best = max(products, key=products.get)
-        expected = phrase_weight * products[best] + (1 - phrase_weight) * sum(word[w] for w in tokenise(row.query))
-        assert score == pytest.approx(expected, rel=1e-5)
+        for weight, found in scores.items():
+            expected = weight * products[best] + (1 - weight) * sum(word[w] for w in terms)
+            assert found[number] == pytest.approx(expected, rel=1e-5)
         assert model.segmentation(row.query, row.text)["segment"].tolist() == list(best)
         chosen += len(best) < len(word)
     assert chosen >= 3
 
 
 @pytest.mark.parametrize("options", [{"max_length": 1}, {"phrase_weight": 0}])
-def test_without_phrases_it_is_the_word_model(options):
-    words = pn.WordTranslation(mu=10).fit(TRAIN, QRELS, verbose=False).transform(CANDIDATES)
-    np.testing.assert_allclose(fitted(**options).transform(CANDIDATES)["score"], words["score"], rtol=1e-12)
+def test_without_phrases_it_is_the_word_model(options, words_alone):
+    expected = words_alone.transform(CANDIDATES)["score"]
+    np.testing.assert_allclose(fitted(**options).transform(CANDIDATES)["score"], expected, rtol=1e-12)
 
 
-def test_the_unigram_model_has_no_phrases():
-    words = pn.WordTranslation(mu=10, unigram_weight=1).fit(TRAIN, QRELS, verbose=False).transform(CANDIDATES)
-    np.testing.assert_allclose(fitted(unigram_weight=1).transform(CANDIDATES)["score"], words["score"], rtol=1e-12)
+def test_the_unigram_model_has_no_phrases(model, words_alone):
+    words_alone = copy.copy(words_alone)
+    model.unigram_weight = words_alone.unigram_weight = 1
+    expected = words_alone.transform(CANDIDATES)["score"]
+    np.testing.assert_allclose(model.transform(CANDIDATES)["score"], expected, rtol=1e-12)
 
 
 def test_planted_phrases_are_learned(model):
@@ -153,63 +162,50 @@ def test_a_forward_index_gives_the_same_scores(tmp_path, model):
     np.testing.assert_allclose(found["score"], best["score"], rtol=1e-6)
 
 
-def test_saving_and_loading(tmp_path, model):
+def test_what_is_loaded_has_the_phrases_and_another_weight_of_them(tmp_path, model):
     model.save(tmp_path / "saved")
-    for load in (pn.PhraseTranslation.load, pt.Artifact.load):
-        loaded = load(tmp_path / "saved")
-        np.testing.assert_array_equal(loaded.transform(CANDIDATES)["score"], model.transform(CANDIDATES)["score"])
-        assert loaded.fingerprint() == model.fingerprint()
-        pd.testing.assert_frame_equal(loaded.phrases("budget rooms"), model.phrases("budget rooms"))
-    heavier = pn.PhraseTranslation.load(tmp_path / "saved", phrase_weight=1)
-    assert (heavier.transform(CANDIDATES)["score"] != model.transform(CANDIDATES)["score"]).any()
+    loaded = pn.PhraseTranslation.load(tmp_path / "saved", phrase_weight=1)
+    pd.testing.assert_frame_equal(loaded.phrases("budget rooms"), model.phrases("budget rooms"))
+    assert (loaded.transform(CANDIDATES)["score"] != model.transform(CANDIDATES)["score"]).any()
 
 
-@pytest.mark.parametrize("name", ["phrases.data", "query_phrases.2", "document_phrases.3"])
-def test_damaged_files_are_named(tmp_path, model, name):
+def test_damaged_files_are_named(tmp_path, model):
     model.save(tmp_path / "saved")
     weights = tmp_path / "saved" / "weights.safetensors"
     tensors = read_tensors(weights)
-    write_tensors(weights, {**tensors, name: tensors[name][::-1][1:]})
-    with pytest.raises(ArtifactError, match=r"weights\.safetensors"):
-        pn.PhraseTranslation.load(tmp_path / "saved")
+    for name in ("phrases.data", "query_phrases.2", "document_phrases.3"):
+        write_tensors(weights, {**tensors, name: tensors[name][::-1][1:]})
+        with pytest.raises(ArtifactError, match=r"weights\.safetensors"):
+            pn.PhraseTranslation.load(tmp_path / "saved")
 
 
-def test_fitting_again_gives_the_same_model(model):
+def test_fitting_again_gives_the_same_model(model, words_alone):
     again = fitted()
-    assert again.fingerprint() == model.fingerprint()
+    assert again.fingerprint() == model.fingerprint() != words_alone.fingerprint()
     assert again.fit(TRAIN.head(50), QRELS, verbose=False).fingerprint() != model.fingerprint()
-    assert pn.WordTranslation(mu=10).fit(TRAIN, QRELS, verbose=False).fingerprint() != model.fingerprint()
 
 
-def test_an_unfitted_model_says_what_to_do():
-    for use in (lambda m: m.transform(CANDIDATES), lambda m: m.phrases("a"), lambda m: m.segmentation("a", "b")):
+def test_misuse_says_what_to_do(model):
+    for use in (lambda m: m.phrases("a"), lambda m: m.segmentation("a", "b")):
         with pytest.raises(RuntimeError, match=r"is not fitted yet: call \(candidates >> model\)\.fit"):
             use(pn.PhraseTranslation())
-    changed = fitted()
-    changed.max_length = 2
+    model.max_length = 2
     with pytest.raises(RuntimeError, match=r"max_length of .* changed after fitting"):
-        changed.transform(CANDIDATES)
-    changed.max_length, changed.phrase_weight = 3, 2
+        model.transform(CANDIDATES)
+    model.max_length, model.phrase_weight = 3, 2
     with pytest.raises(ValueError, match="phrase_weight must be at most 1"):
-        changed.transform(CANDIDATES)
+        model.transform(CANDIDATES)
 
 
-@pytest.mark.parametrize("options", [{"max_length": 0}, {"min_count": 0}, {"phrase_weight": 1.5}, {"top": 0}])
-def test_settings_out_of_range(options):
-    with pytest.raises(ValueError, match=next(iter(options))):
-        pn.PhraseTranslation(**options)
+def test_settings_out_of_range():
+    for name, value in {"max_length": 0, "min_count": 0, "phrase_weight": 1.5, "top": 0}.items():
+        with pytest.raises(ValueError, match=name):
+            pn.PhraseTranslation(**{name: value})
 
 
-def test_hostile_texts(model):
-    texts = ["", None, float("nan"), "東京 𐐀", "budget rooms " * 100_000, "\0\n\t", "👩‍👩‍👧"]
-    frame = pd.DataFrame({"qid": "1", "query": "cheap hotels", "docno": list("abcdefg"), "text": texts})
-    scores = model.transform(frame)["score"]
-    assert np.isfinite(scores).all()
-    assert scores.iloc[4] == scores.max()
-    for query in ("", None, "unheard", "👩"):
-        assert (model.transform(frame.assign(query=query))["score"] == 0).all()
-    assert np.isfinite(model.transform(frame.assign(query="cheap hotels " * 500))["score"]).all()
-    assert model.transform(frame.head(0)).columns.tolist() == [*frame.columns, "score", "rank"]
+def test_a_query_of_a_thousand_words(model):
+    frame = CANDIDATES.head(3).assign(query="cheap hotels " * 500)
+    assert np.isfinite(model.transform(frame)["score"]).all()
 
 
 def test_fitting_shows_progress_of_both_directions(capsys):
@@ -217,3 +213,48 @@ def test_fitting_shows_progress_of_both_directions(capsys):
     shown = capsys.readouterr().err
     assert "queries to documents" in shown
     assert shown.count("3/3") >= 2
+
+
+# Segmentation
+
+
+def all_segmentations(num_words, first=0):
+    if first == num_words:
+        yield []
+    for length in range(1, num_words - first + 1):
+        for rest in all_segmentations(num_words, first + length):
+            yield [(first, length), *rest]
+
+
+@given(st.integers(1, 6), st.integers(0, 1000))
+@settings(max_examples=40)
+def test_no_segmentation_is_more_probable(num_words, seed):
+    random = np.random.default_rng(seed)
+    words = np.log(random.random((3, num_words)))
+    phrases = {
+        (first, length): np.log(random.random(3)) * random.choice([1, 3, np.inf])
+        for length in (2, 3)
+        for first in range(num_words - length + 1)
+        if random.random() < 0.7
+    }
+    values = {**{(place, 1): words[:, place] for place in range(num_words)}, **phrases}
+    best, lengths = best_segmentations(words, phrases)
+    for document in range(3):
+        possible = {
+            sum(values[segment][document] for segment in segmentation): segmentation
+            for segmentation in all_segmentations(num_words)
+            if all(segment in values for segment in segmentation)
+        }
+        np.testing.assert_allclose(best[document], max(possible))
+        assert segments(lengths[document]) == possible[max(possible)]
+
+
+def test_a_query_without_words_has_no_segments():
+    best, lengths = best_segmentations(np.zeros((2, 0)), {})
+    assert best.tolist() == [0, 0]
+    assert segments(lengths[0]) == []
+
+
+def test_of_equal_products_words_stay_words():
+    _, lengths = best_segmentations(np.log([[0.5, 0.5]]), {(0, 2): np.log([0.25])})
+    assert segments(lengths[0]) == [(0, 1), (1, 1)]

@@ -1,56 +1,51 @@
 """Probabilistic latent semantic analysis (Hofmann, SIGIR 1999), a baseline of the CLSM paper."""
 
-from collections.abc import Iterator, Sequence
-from typing import ClassVar
+from collections.abc import Iterator
+from typing import Unpack
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from pt_neural._arguments import checked_number
-from pt_neural.models.corpus_topics import CorpusTopicModel
-from pt_neural.models.iterations import Iteration
-from pt_neural.models.topic_steps import Mixtures, expectation_maximisation
-from pt_neural.text import ForwardIndex
+from pt_neural.models.topics.steps import Mixtures, expectation_maximisation
+from pt_neural.models.topics.topic_model import TopicModel, fit_to_corpus
+from pt_neural.rankers.options import RepresentationOptions
+from pt_neural.training.run import Iteration
 
 
-class PLSA(CorpusTopicModel):
+class PLSA(TopicModel):
     """Query likelihood with documents as mixtures of topics, learned by expectation maximisation.
 
-    P_model(w|d) = sum over topics z of P(w|z) P(z|d) (Hofmann 1999). The topics are learned from the
-    documents of a collection alone. The CLSM paper learns them by MAP estimation: here, with pseudo-counts as Dirichlet
-    priors, for words of topics and for topics of documents. Without pseudo-counts it is Hofmann's maximum likelihood,
-    which non-negative matrix factorisation by Kullback-Leibler divergence maximises too. A document's P(z|d) is
-    inferred when it is read, with the topics as they are, so that any text can be ranked.
+    P_model(w|d) = sum over topics z of P(w|z) P(z|d) (Hofmann 1999). The topics are learned from the documents of a
+    collection alone. The CLSM paper learns them by MAP estimation; here, pseudo-counts act as Dirichlet priors on the
+    words of topics and on the topics of documents. Without pseudo-counts this is Hofmann's maximum likelihood, which
+    non-negative matrix factorisation by Kullback-Leibler divergence maximises as well. A document's P(z|d) is inferred
+    under the learned topics when the document is read, so any text can be ranked.
 
-    On the dev queries of ``neural:pydocs``, a ``topic_prior`` of 0 to 0.5, a ``word_prior`` of 0 to 0.1, and 50 to 200
-    iterations differed by no more than another seed. There, with 200 words a document, a ``mu`` of 100 was better than
-    1000, the default of ``index.ql()``. The default of ``unigram_weight`` is that of Wei & Croft (2006). Choose both on
-    dev queries.
+    On the dev queries of ``neural:pydocs``, varying ``topic_prior`` from 0 to 0.5, ``word_prior`` from 0 to 0.1 and the
+    iterations from 50 to 200 made no more difference than another seed. With its 200 words a document, a ``mu`` of 100
+    was better than 1000, the default of ``index.ql()``. The default of ``unigram_weight`` is that of Wei & Croft
+    (2006). Choose both on dev queries.
 
     Args:
         num_topics: Number of topics; the CLSM paper has 100 and 500.
-        topic_prior: Occurrences of each topic that a document is thought to have besides; 0 for maximum likelihood.
-        word_prior: Occurrences of each word that a topic is thought to have besides; likewise.
+        topic_prior: Pseudo-count of each topic in a document; 0 for maximum likelihood.
+        word_prior: Pseudo-count of each word in a topic; 0 for maximum likelihood.
         iterations: Most iterations.
-        tolerance: Learning ends when an iteration adds less than this part of its size to the log posterior; with 0,
-            when rounding makes it fall.
+        tolerance: Learning ends when an iteration improves the log posterior by less than this fraction of it; with 0,
+            when rounding errors make it fall.
         min_count: Words that occur less often are left out.
         max_terms: Keep only that many of the most frequent words; None keeps all.
-        seed: Seed of the topics that the first iteration starts with; results do not depend on the number of threads.
+        seed: Seed of the initial topics; results do not depend on the number of threads.
         unigram_weight: Weight of the unigram model, from 0 to 1; may be set on a fitted model.
-        mu: Weight of the collection against the document in the unigram model, in words, above 0; likewise.
-        fields: Text columns, joined by a space; those that a frame lacks are passed over, one must be there. None for
-            those of ``documents``, or ``title`` and ``text`` without a forward index.
-        documents: A forward index: re-ranking then needs ``docno`` only, no text and no tokenising.
-        batch_size: Documents read at a time.
-        verbose: Show progress bars while reading documents and scoring.
+        mu: Weight of the collection against the document in the unigram model, in words, above 0; may be set likewise.
 
     Attributes:
         history: One row an iteration, from 0 for the start: ``iteration``, ``log_likelihood`` of the collection,
-            ``log_posterior``, which never falls, and ``seconds`` since the one before.
+            ``log_posterior``, which never falls, and ``seconds`` that it took.
 
     Raises:
-        TypeError: If an argument is of another kind than said here.
+        TypeError: If an argument has the wrong type.
         ValueError: If a setting is out of range.
 
     Example::
@@ -62,16 +57,7 @@ class PLSA(CorpusTopicModel):
 
     schematic = {"label": "PLSA", "help_url": None}
     artifact_format = "plsa"
-    fitted_with: ClassVar[tuple[str, ...]] = (
-        "num_topics",
-        "topic_prior",
-        "word_prior",
-        "iterations",
-        "tolerance",
-        "min_count",
-        "max_terms",
-        "seed",
-    )
+    fit_corpus = fit_to_corpus
 
     def __init__(
         self,
@@ -86,10 +72,7 @@ class PLSA(CorpusTopicModel):
         seed: int = 13,
         unigram_weight: float = 0.7,
         mu: float = 100,
-        fields: str | Sequence[str] | None = None,
-        documents: ForwardIndex | None = None,
-        batch_size: int = 1024,
-        verbose: bool = False,
+        **options: Unpack[RepresentationOptions],
     ):
         self.topic_prior = checked_number("topic_prior", topic_prior, float, least=0)
         self.word_prior = checked_number("word_prior", word_prior, float, least=0)
@@ -98,15 +81,7 @@ class PLSA(CorpusTopicModel):
         self.min_count = checked_number("min_count", min_count, int, least=1)
         self.max_terms = checked_number("max_terms", max_terms, int, least=1, optional=True)
         self.seed = checked_number("seed", seed, int, least=0)
-        super().__init__(
-            num_topics,
-            unigram_weight=unigram_weight,
-            mu=mu,
-            fields=fields,
-            documents=documents,
-            batch_size=batch_size,
-            verbose=verbose,
-        )
+        super().__init__(num_topics, unigram_weight=unigram_weight, mu=mu, **options)
 
     def _estimates(self, counts: csr_array, *, verbose: bool) -> Iterator[Iteration]:
         prior = np.full(self.num_topics, self.topic_prior, dtype=np.float32)
@@ -130,7 +105,7 @@ class PLSA(CorpusTopicModel):
 
 
 def _start(documents: int, words: int, topics: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Random topics, any distribution of words as probable as any other, which all documents have alike."""
+    """Random P(w|z), uniform over all distributions of words, and equal P(z|d) for all documents."""
     word_topics = np.random.default_rng(seed).standard_exponential((words, topics), dtype=np.float32)
     word_topics /= word_topics.sum(axis=0, dtype=np.float64).astype(np.float32)
     return word_topics, np.full((documents, topics), 1 / topics, dtype=np.float32)

@@ -1,14 +1,26 @@
-"""The word translation model against its equations, word by word."""
+"""The word translation model against its equations, word by word, and tables of translations written out."""
 
+import copy
 import math
 
 import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
 import pt_neural as pn
 from pt_neural._artifacts import ArtifactError, read_tensors, write_tensors
+from pt_neural.models.translation.words import (
+    from_tensors,
+    largest,
+    most_probable,
+    scaled_columns,
+    to_tensors,
+    with_self_translation,
+)
 from pt_neural.text import Vocabulary, tokenise
 from pt_neural.text.packed import pack_texts
 
@@ -31,8 +43,13 @@ def fitted(**options) -> pn.WordTranslation:
 
 
 @pytest.fixture(scope="module")
-def model() -> pn.WordTranslation:
+def learned() -> pn.WordTranslation:
     return fitted(mu=5)
+
+
+@pytest.fixture
+def model(learned) -> pn.WordTranslation:
+    return copy.copy(learned)
 
 
 def score_by_hand(model, query: str, text: str) -> float:
@@ -42,24 +59,19 @@ def score_by_hand(model, query: str, text: str) -> float:
     only_queries = {word for row in TOPICS["query"] for word in tokenise(row)} - set(collection)
     size = len(collection) + 0.5 * len(only_queries)
     words, total = tokenise(text), 0.0
+    translations = {w: dict(model.translations(w, 99).itertuples(index=False)) for w in set(words)}
     for q in tokenise(query):
         background = (collection.count(q) or 0.5) / size
         unigram = (words.count(q) + model.mu * background) / (len(words) + model.mu)
-        translated = 0.0
-        for w in words:
-            found = model.translations(w, 99).set_index("word")["probability"]
-            translated += found.get(q, 0.0) / len(words)
+        translated = sum(translations[w].get(q, 0.0) for w in words) / len(words)
         total += math.log(model.unigram_weight * unigram + (1 - model.unigram_weight) * translated)
     return total
 
 
-@pytest.mark.parametrize("unigram_weight", [0.2, 0.9])
-def test_scores_are_those_of_the_equations(model, unigram_weight):
-    model.unigram_weight = unigram_weight
-    scored = model.transform(CANDIDATES)
-    expected = [score_by_hand(model, row.query, row.text) for row in CANDIDATES.itertuples()]
-    np.testing.assert_allclose(scored["score"], expected, rtol=1e-5)
-    assert (scored["docno"] == CANDIDATES["docno"]).all()
+def test_scores_are_those_of_the_equations(model):
+    for model.unigram_weight in (0.2, 0.9):
+        expected = [score_by_hand(model, row.query, row.text) for row in CANDIDATES.itertuples()]
+        np.testing.assert_allclose(model.transform(CANDIDATES)["score"], expected, rtol=1e-5)
 
 
 def test_queries_find_documents_that_share_no_word_with_them(model):
@@ -79,14 +91,11 @@ def test_without_self_translation_and_pruning_the_table_is_the_one_that_was_lear
 
 def test_the_probabilities_of_each_word_add_up_to_one(model):
     np.testing.assert_allclose(model.table.sum(axis=0), 1, rtol=1e-6)
+    assert model.translations("lake").to_dict("list") == {"word": ["lake"], "probability": [1.0]}  # never learned
     sequences, words = pack_texts(["roses soil lake lake"])
-    documents = model.read_sequences(sequences, Vocabulary(words))
+    documents = model.represent_documents(sequences, Vocabulary(words))
     everything = model.word_probabilities(np.arange(len(model.vocabulary)), documents)
     np.testing.assert_allclose(everything.sum(axis=1), 1, rtol=1e-5)
-
-
-def test_words_that_were_never_learned_are_their_own_only_translation(model):
-    assert model.translations("lake").to_dict("list") == {"word": ["lake"], "probability": [1.0]}
 
 
 def test_only_so_many_translations_are_kept():
@@ -108,15 +117,6 @@ def test_history_tells_the_iterations(model):
     assert history["iteration"].tolist() == list(range(1, 11))
     assert (history["log_likelihood"].diff().dropna() > 0).all()
     np.testing.assert_allclose(history["perplexity"], np.exp(-history["log_likelihood"] / 8))
-
-
-def test_with_only_unigrams_it_is_the_unigram_model(model):
-    model.unigram_weight = 1
-    counts, length = tokenise("engine of an automobile").count("engine"), 4
-    background = 2 / (17 + 0.5 * 4)  # of 17 words; four more are of queries only
-    expected = math.log((counts + 5 * background) / (length + 5))
-    frame = pd.DataFrame([{"qid": "1", "query": "engine", "docno": "d3", "text": "engine of an automobile"}])
-    assert model.transform(frame)["score"].item() == pytest.approx(expected, rel=1e-5)
 
 
 def test_a_forward_index_gives_the_same_scores(tmp_path):
@@ -147,8 +147,7 @@ def test_fitting_shows_progress(capsys):
     assert "perplexity" in err
 
 
-def test_a_fit_that_fails_leaves_the_model_as_it_was():
-    model = fitted()
+def test_a_fit_that_fails_leaves_the_model_as_it_was(model):
     before = model.fingerprint()
     with pytest.raises(ValueError, match="no candidate is judged relevant"):
         model.fit(CANDIDATES, QRELS.assign(label=0), verbose=False)
@@ -157,63 +156,27 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was():
     assert model.fingerprint() != before
 
 
-def test_saving_and_loading(tmp_path, model):
-    model.unigram_weight = 0.4
-    model.save(tmp_path / "saved")
-    for load in (pn.WordTranslation.load, pt.Artifact.load):
-        loaded = load(tmp_path / "saved")
-        np.testing.assert_array_equal(loaded.transform(CANDIDATES)["score"], model.transform(CANDIDATES)["score"])
-        assert loaded.fingerprint() == model.fingerprint()
-        pd.testing.assert_frame_equal(loaded.history, model.history)
-
-
-@pytest.mark.parametrize("damage", [{"table.indices": None}, {"table.data": np.zeros(2, dtype="f4")}])
-def test_damaged_files_are_named(tmp_path, model, damage):
+def test_damaged_files_are_named(tmp_path, model):
     model.save(tmp_path / "saved")
     weights = tmp_path / "saved" / "weights.safetensors"
-    tensors = {**read_tensors(weights), **damage}
-    write_tensors(weights, {name: array for name, array in tensors.items() if array is not None})
-    with pytest.raises(ArtifactError, match=r"weights\.safetensors"):
-        pn.WordTranslation.load(tmp_path / "saved")
+    tensors = read_tensors(weights)
+    for damage in ({"table.indices": None}, {"table.data": np.zeros(2, dtype="f4")}):
+        write_tensors(weights, {name: array for name, array in {**tensors, **damage}.items() if array is not None})
+        with pytest.raises(ArtifactError, match=r"weights\.safetensors"):
+            pn.WordTranslation.load(tmp_path / "saved")
 
 
-def test_settings_of_the_table_cannot_change_unnoticed(model):
-    changed = fitted()
-    changed.top = 3
-    with pytest.raises(RuntimeError, match=r"top of .* changed after fitting"):
-        changed.transform(CANDIDATES)
+def test_translations_of_what_is_no_known_word(model):
+    for word, k in (("unheard", 5), ("two words", 5), ("", 5), ("engine", 0)):
+        with pytest.raises(ValueError, match=r"is not a single word known|k must be at least 1"):
+            model.translations(word, k)
 
 
-def test_an_unfitted_model_says_what_to_do():
-    for use in (lambda m: m.transform(CANDIDATES), lambda m: m.translations("engine"), lambda m: m.save("nowhere")):
-        with pytest.raises(RuntimeError, match=r"is not fitted yet: call \(candidates >> model\)\.fit"):
-            use(pn.WordTranslation())
-
-
-@pytest.mark.parametrize(("word", "k"), [("unheard", 5), ("two words", 5), ("", 5), ("engine", 0)])
-def test_translations_of_what_is_no_known_word(model, word, k):
-    with pytest.raises(ValueError, match=r"is not one word that|k must be at least 1"):
-        model.translations(word, k)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"iterations": 0}, {"self_translation": 1.5}, {"top": 0}, {"null_word": "yes"}, {"max_terms": -1}, {"mu": 0}],
-)
-def test_settings_out_of_range(options):
-    with pytest.raises(ValueError, match=next(iter(options))):
-        pn.WordTranslation(**options)
-
-
-def test_hostile_texts(model):
-    texts = ["", None, float("nan"), "東京 𐐀", "engine " * 200_000, "\0\n\t", "👩‍👩‍👧"]
-    frame = pd.DataFrame({"qid": "1", "query": "car engine", "docno": list("abcdefg"), "text": texts})
-    scores = model.transform(frame)["score"]
-    assert np.isfinite(scores).all()
-    assert scores.iloc[4] == scores.max()
-    for query in ("", None, "unheard", "👩"):
-        assert (model.transform(frame.assign(query=query))["score"] == 0).all()
-    assert model.transform(frame.head(0)).columns.tolist() == [*frame.columns, "score", "rank"]
+def test_settings_out_of_range():
+    wrong = {"iterations": 0, "self_translation": 1.5, "top": 0, "null_word": "yes", "max_terms": -1, "mu": 0}
+    for name, value in wrong.items():
+        with pytest.raises(ValueError, match=name):
+            pn.WordTranslation(**{name: value})
 
 
 class Planted:
@@ -241,3 +204,61 @@ def test_planted_translations_are_learned():
     own = scored[scored["qid"].str[1:] == scored["docno"].str[1:]]
     assert (1 / (own["rank"] + 1)).mean() > 0.95  # chance has 0.09
     assert model.translations("tell7", 2)["word"].tolist() == ["ask7", "tell7"]
+
+
+# Tables
+
+TABLE = csr_array([[0.5, 0.25, 0.0], [0.25, 0.25, 0.0], [0.25, 0.5, 0.0]])
+
+
+def test_the_most_probable_translations_stay():
+    assert most_probable(TABLE, 1).toarray().tolist() == [[0.5, 0, 0], [0, 0, 0], [0, 0.5, 0]]
+    assert most_probable(TABLE, 2).toarray().tolist() == [[0.5, 0.25, 0], [0.25, 0, 0], [0, 0.5, 0]]
+    assert most_probable(TABLE, None).toarray().tolist() == TABLE.toarray().tolist()
+
+
+@given(st.lists(st.lists(st.integers(0, 5), min_size=3, max_size=3), min_size=1, max_size=7), st.integers(1, 4))
+def test_each_column_keeps_its_largest(rows, top):
+    table = np.array(rows, dtype=float)
+    kept = most_probable(csr_array(table), top).toarray()
+    for column, left in zip(table.T, kept.T, strict=True):
+        best = sorted(range(len(column)), key=lambda row: (-column[row], row))[:top]
+        assert left.tolist() == [value if row in best else 0 for row, value in enumerate(column)]
+
+
+def test_columns_are_scaled():
+    scaled = scaled_columns(csr_array([[1.0, 0.0], [3.0, 0.0]]), np.array([2.0, 5.0]))
+    assert scaled.toarray().tolist() == [[0.5, 0], [1.5, 0]]
+
+
+def test_words_are_translated_into_themselves():
+    mixed = with_self_translation(TABLE, 0.2)
+    expected = [[0.2 + 0.8 * 0.5, 0.8 * 0.25, 0], [0.8 * 0.25, 0.2 + 0.8 * 0.25, 0], [0.8 * 0.25, 0.8 * 0.5, 1]]
+    np.testing.assert_allclose(mixed.toarray(), expected, rtol=1e-6)
+    assert mixed.dtype == np.float32
+    assert with_self_translation(TABLE, 1.0).toarray().tolist() == np.eye(3).tolist()
+
+
+def test_the_largest_entries():
+    places, values = largest(TABLE[[0]], 2)
+    assert (places.tolist(), values.tolist()) == ([0, 1], [0.5, 0.25])
+    places, values = largest(TABLE[:, [1]], 9)
+    assert (places.tolist(), values.tolist()) == ([2, 0, 1], [0.5, 0.25, 0.25])
+
+
+def test_tables_are_saved_as_arrays():
+    tensors = to_tensors("words", TABLE)
+    assert (from_tensors("words", tensors, (3, 3)) != TABLE).nnz == 0
+    with pytest.raises(KeyError):
+        from_tensors("others", tensors, (3, 3))
+
+
+def test_damaged_tables_are_refused():
+    for damage in (
+        {"words.indices": np.full(6, 9, dtype=np.int32)},
+        {"words.indptr": np.array([0, 2, 3, 5], dtype=np.int32)},
+        {"words.data": np.full(6, np.nan)},
+        {"words.data": np.full(6, -0.5)},
+    ):
+        with pytest.raises(ValueError, match=r"."):
+            from_tensors("words", {**to_tensors("words", TABLE), **damage}, (3, 3))

@@ -1,4 +1,4 @@
-"""IBM Model 1: which words of queries the words of documents translate into."""
+"""IBM Model 1: which words of queries the words of documents are translated into."""
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -11,12 +11,12 @@ from pt_neural.text.counts import bag_of_words
 def query_counts(
     queries: PackedSequences, query_rows: np.ndarray, document_rows: np.ndarray, num_words: int, num_documents: int
 ) -> csr_array:
-    """How often each word occurs in the queries that each document is paired with.
+    """Occurrences of each word in the queries that each document is paired with.
 
     Args:
-        queries: Queries as ids of words.
+        queries: Queries as word ids.
         query_rows: The query of each pair, int64 of shape ``(pairs,)``.
-        document_rows: Its document, likewise.
+        document_rows: The document of each pair, likewise.
         num_words: Number of words.
         num_documents: Number of documents.
 
@@ -24,20 +24,20 @@ def query_counts(
         float32 of shape ``(words, documents)``.
     """
     ones = np.ones(len(query_rows), dtype=np.float32)
-    paired = csr_array((ones, (query_rows, document_rows)), shape=(len(queries), num_documents))
-    return (bag_of_words(queries, num_words).T @ paired).tocsr()
+    pairs = csr_array((ones, (query_rows, document_rows)), shape=(len(queries), num_documents))
+    return (bag_of_words(queries, num_words).T @ pairs).tocsr()
 
 
 def document_counts(documents: PackedSequences, num_words: int, *, null_word: bool) -> csr_array:
-    """How often each word occurs in each document.
+    """Occurrences of each word in each document.
 
     Args:
-        documents: Documents as ids of words.
+        documents: Documents as word ids.
         num_words: Number of words.
-        null_word: Add a last word that each document has once, from which words come that nothing else explains.
+        null_word: Add a last word that occurs once in each document, the source of words that nothing else explains.
 
     Returns:
-        float32 of shape ``(documents, words)``, or with a column more.
+        float32 of shape ``(documents, words)``, with one more column for the null word.
     """
     if null_word:
         places = np.cumsum(documents.lengths)  # the null word follows the last word of each document
@@ -47,7 +47,7 @@ def document_counts(documents: PackedSequences, num_words: int, *, null_word: bo
 
 
 def equal_translations(queries: csr_array, documents: csr_array) -> csr_array:
-    """Where EM starts: t(q|w) is equal for all words q of queries, and kept where q and w are ever in one pair.
+    """The initial t(q|w): equal for all words q of queries, stored where q and w occur in a pair together.
 
     Args:
         queries: What :func:`query_counts` gives.
@@ -58,17 +58,17 @@ def equal_translations(queries: csr_array, documents: csr_array) -> csr_array:
     """
     together = queries @ documents
     together.sort_indices()
-    of_queries = np.diff(queries.indptr) > 0
-    values = np.full(together.nnz, 1 / of_queries.sum())
+    occurs = np.diff(queries.indptr) > 0
+    values = np.full(together.nnz, 1 / occurs.sum())
     return csr_array((values, together.indices, together.indptr), shape=together.shape)
 
 
 def em_step(table: csr_array, queries: csr_array, documents: csr_array) -> tuple[csr_array, float]:
     """One iteration of expectation maximisation of Model 1 (Brown et al. 1993).
 
-    A query Q has, given its document D of J words, the probability of the product over its words q of
-    1/J · the sum over the words w of D of t(q|w). Every t(q|w) becomes the number of words q that are expected to be
-    translations of w, divided by the sum of these numbers over q.
+    Given its document D of J words, a query Q has the probability of the product over its words q of 1/J · the sum over
+    the words w of D of t(q|w). Each t(q|w) becomes the expected number of words q that are translations of w, divided
+    by the sum of these numbers over q.
 
     Args:
         table: t(q|w), as :func:`equal_translations` gives it.
@@ -76,7 +76,13 @@ def em_step(table: csr_array, queries: csr_array, documents: csr_array) -> tuple
         documents: What :func:`document_counts` gives.
 
     Returns:
-        The new t(q|w), and the logarithm of the probability of all queries with the old one.
+        The new t(q|w), and the log probability of all queries under the old one.
+
+    Example::
+
+        table = equal_translations(queries, documents)
+        for _ in range(10):
+            table, log_likelihood = em_step(table, queries, documents)
     """
     expected = np.empty(table.nnz)
     lengths = documents.sum(axis=1, dtype=np.float64)
@@ -98,40 +104,40 @@ def align(
 
     Args:
         table: t(q|w) of shape ``(words, words)``, or with a last column for the null word.
-        queries: Queries as ids of words.
+        queries: Queries as word ids.
         query_rows: The query of each pair, int64 of shape ``(pairs,)``.
-        documents: Documents as ids of words.
-        document_rows: Its document, likewise.
+        documents: Documents as word ids.
+        document_rows: The document of each pair, likewise.
 
     Returns:
-        For each pair, the position in the document that each word of the query comes from, of equally probable ones
-        the first; -1 where the null word is more probable than all words of the document.
+        For each pair, the position in the document of the source of each query word, the first one among equally
+        probable ones; -1 where the null word is more probable than every word of the document.
     """
     paired = queries.take(query_rows)
-    of_positions = np.repeat(document_rows, paired.lengths)
+    word_documents = np.repeat(document_rows, paired.lengths)
     order = np.argsort(paired.terms, kind="stable")
     sources = np.empty(len(order), dtype=np.int32)
     texts = documents.offsets.astype(np.int64), documents.terms.astype(np.int32)
-    _align(paired.terms, of_positions, order, *texts, *loop_arrays(table), *table.shape, sources)
+    _align(paired.terms, word_documents, order, *texts, *loop_arrays(table), *table.shape, sources)
     return PackedSequences(sources, paired.offsets)
 
 
 def mutual(alignments: PackedSequences, reverse: PackedSequences) -> PackedSequences:
-    """Keep what is aligned in both directions, the intersection of Och & Ney (2003).
+    """Keep the links that both directions have, the intersection of Och & Ney (2003).
 
     Args:
-        alignments: For each pair, the position in the document of each word of the query; -1 for none.
+        alignments: For each pair, the position in the document of each query word; -1 for none.
         reverse: For each pair, the position in the query of each word of the document; -1 for none.
 
     Returns:
-        As ``alignments``, with -1 where the word of the document is not aligned with that of the query.
+        ``alignments`` with -1 where ``reverse`` does not align the word of the document with that of the query.
     """
     pairs = np.repeat(np.arange(len(alignments)), alignments.lengths)
     places = np.arange(len(pairs)) - alignments.offsets[pairs]
     sources = alignments.terms.copy()
-    some = np.flatnonzero(sources >= 0)
-    back = reverse.terms[reverse.offsets[pairs[some]] + sources[some]]
-    sources[some[back != places[some]]] = -1
+    aligned = np.flatnonzero(sources >= 0)
+    back = reverse.terms[reverse.offsets[pairs[aligned]] + sources[aligned]]
+    sources[aligned[back != places[aligned]]] = -1
     return PackedSequences(sources, alignments.offsets)
 
 
@@ -150,21 +156,21 @@ def _expect(
     width,
     out,
 ):
-    """Expected translations of each pair of words; the log-likelihood. A row of the table is unpacked at a time."""
-    of_word = np.zeros(width)
+    """Write expected translations of each pair of words; gives the log-likelihood. Unpacks one row at a time."""
+    row = np.zeros(width)
     share = np.zeros(width)
     likelihood = 0.0
     for query_word in range(len(query_starts) - 1):
         first, last = table_starts[query_word], table_starts[query_word + 1]
         for place in range(first, last):
-            of_word[columns[place]] = values[place]
+            row[columns[place]] = values[place]
             share[columns[place]] = 0.0
         for occurrence in range(query_starts[query_word], query_starts[query_word + 1]):
             document = query_documents[occurrence]
             begin, end = starts[document], starts[document + 1]
             total = 0.0
             for place in range(begin, end):
-                total += counts[place] * of_word[words[place]]
+                total += counts[place] * row[words[place]]
             likelihood += query_counts[occurrence] * np.log(total / lengths[document])
             scale = query_counts[occurrence] / total
             for place in range(begin, end):
@@ -176,21 +182,21 @@ def _expect(
 
 @compiled
 def _align(query_words, query_documents, order, starts, words, table_starts, columns, values, null, width, out):
-    """The source of each word of the queries; those of one word follow each other, as its row is unpacked once."""
-    of_word = np.zeros(width)
+    """Write the source of each query word, ordered by word, so that each row of the table is unpacked once."""
+    row = np.zeros(width)
     current = -1
     for position in order:
         if query_words[position] != current:
             if current >= 0:
                 for place in range(table_starts[current], table_starts[current + 1]):
-                    of_word[columns[place]] = 0.0
+                    row[columns[place]] = 0.0
             current = query_words[position]
             for place in range(table_starts[current], table_starts[current + 1]):
-                of_word[columns[place]] = values[place]
+                row[columns[place]] = values[place]
         begin = starts[query_documents[position]]
-        best = of_word[null] if null < width else 0.0
+        best = row[null] if null < width else 0.0
         out[position] = -1
         for place in range(begin, starts[query_documents[position] + 1]):
-            if of_word[words[place]] > best or (out[position] < 0 and of_word[words[place]] == best > 0.0):
-                best = of_word[words[place]]
+            if row[words[place]] > best or (out[position] < 0 and row[words[place]] == best > 0.0):
+                best = row[words[place]]
                 out[position] = place - begin
