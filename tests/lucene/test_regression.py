@@ -47,8 +47,8 @@ def test_the_index_is_anserinis(cacm):
     [
         ("bm25", (0.3123, 0.1942)),
         ("ql", (0.3265, 0.1942)),
-        ("bm25+rm3", (0.3648, 0.2224)),
-        ("ql+rm3", (0.3629, 0.2250)),
+        pytest.param("bm25+rm3", (0.3648, 0.2224), marks=pytest.mark.long),
+        pytest.param("ql+rm3", (0.3629, 0.2250), marks=pytest.mark.long),
     ],
 )
 def test_published_figures(cacm, model, figures):

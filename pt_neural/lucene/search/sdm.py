@@ -89,7 +89,7 @@ class SDM(RetrieverOverBase):
 
 @dataclass(frozen=True)
 class SDMQueries:
-    """Texts, each with weights of terms or None, as queries of terms and windows to the index of these windows."""
+    """Queries of terms and windows, made for one index: its statistics are in the windows."""
 
     index: IndexDirectory
     field: str
@@ -97,7 +97,7 @@ class SDMQueries:
     window: int
 
     def build(self, queries: Sequence[tuple[str, Mapping[str, float] | None]]) -> Any:
-        """Lucene queries from texts; weights, if any, say what the terms are."""
+        """Lucene queries from texts, each with weights of its terms, or None for their counts."""
         reader, analysis = self.index.reader, self.index.analysis
         texts = [analysis.terms(text) for text, _ in queries]
         weights = [Counter(text) if given is None else given for text, (_, given) in zip(texts, queries, strict=True)]

@@ -32,11 +32,12 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.long
 def test_ctrl_c_ends_anserinis_workers_and_leaves_nothing(tmp_path):
     source = tmp_path / "source"
     source.mkdir()
     for file in range(2):
-        documents = ({"id": f"{file}-{i}", "contents": f"okapi river {i}"} for i in range(50_000))
+        documents = ({"id": f"{file}-{i}", "contents": f"okapi river {i}"} for i in range(20_000))
         (source / f"{file}.jsonl").write_text("\n".join(map(json.dumps, documents)))
     command = [sys.executable, "-c", INTERRUPTED, source, tmp_path / "index"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
