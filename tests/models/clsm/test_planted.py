@@ -25,7 +25,7 @@ def made_up_words(letters: str, count: int, random: np.random.Generator) -> list
 class Synonyms:
     """Every concept has a word of queries and a word of documents, which share no letter; a text has three concepts."""
 
-    def __init__(self, num_concepts: int = 30, num_groups: int = 500, seed: int = 0):
+    def __init__(self, num_concepts: int = 20, num_groups: int = 300, seed: int = 0):
         random = np.random.default_rng(seed)
         self.query_words = np.array(made_up_words("abcdefghij", num_concepts, random))
         self.document_words = np.array(made_up_words("klmnopqrstuvwxyz", num_concepts, random))
@@ -84,9 +84,8 @@ def test_words_that_were_never_seen_match_by_their_trigrams(trained, synonyms, c
     assert mean_reciprocal_rank(trained, changed) > 0.5
 
 
-@pytest.mark.parametrize("negatives", ["random", "retrieved", "in-batch"])
-def test_shared_networks_learn_too_from_all_negatives(synonyms, negatives):
-    model = pn.DSSM((64, 32), shared=True, training=training(negatives=negatives, num_negatives=4))
+def test_shared_networks_learn_too(synonyms):
+    model = pn.DSSM((64, 32), shared=True, training=training(negatives="retrieved", num_negatives=4))
     frame = synonyms.train
     others = frame.assign(docno=np.roll(frame["docno"], 1), text=np.roll(frame["text"], 1))
     model.fit(pd.concat([frame, others]), qrels(frame))
@@ -103,25 +102,24 @@ class WordOrder:
         orders = [(a, b) for a in words for b in words if a != b]
         names = dict(zip(orders, made_up_words("uvwxyz", len(orders), random), strict=True))
         rows = []
-        for number in range(600):
+        for number in range(400):
             a, b = orders[number % len(orders)]
             before, after = " ".join(random.choice(fillers, 2)), " ".join(random.choice(fillers, 2))
             for pair, label in (((a, b), 1), ((b, a), 0)):
                 text = " ".join([before, *pair, after])
                 rows.append((f"q{number}", names[a, b], f"d{number}-{label}", text, label))
         frame = pd.DataFrame(rows, columns=["qid", "query", "docno", "text", "label"])
-        self.train, self.held_out = frame[:1000], frame[1000:]
+        self.train, self.held_out = frame[:700], frame[700:]
 
     def accuracy(self, model) -> float:
         scores = model.transform(self.held_out)["score"].to_numpy().reshape(-1, 2)
         return float((scores[:, 0] > scores[:, 1] + 1e-5).mean())
 
 
-@pytest.mark.parametrize(("name", "window", "tells"), [("clsm", 3, True), ("clsm", 1, False), ("dssm", None, False)])
+@pytest.mark.parametrize(("name", "window", "tells"), [("clsm", 3, True), ("clsm", 1, False)])
 def test_only_windows_tell_the_order_of_words(name, window, tells):
     order = WordOrder()
-    options = {} if window is None else {"window": window}
-    model = MODELS[name](training=training(negatives="judged", epochs=15), **options)
+    model = MODELS[name](training=training(negatives="judged", epochs=15), window=window)
     model.fit(order.train, order.train[["qid", "docno", "label"]])
     accuracy = order.accuracy(model)
     assert accuracy > 0.9 if tells else accuracy == 0

@@ -5,11 +5,10 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from pt_neural.rankers.hashed import PADDING, HashedCorpus, word_bags
 from scipy.sparse import csr_array
 
-from pt_neural.rankers.towers import TowerCollate
-from pt_neural.text import PackedSequences, WordHashing
+from pt_neural.rankers.readers.hashed_ngrams import PADDING, HashedCorpus, HashedNgrams, HashedPairs, word_bags
+from pt_neural.text import PackedSequences, Vocabulary, WordHashing
 from pt_neural.text.packed import offsets_of
 
 TERMS = ["boy", "boys", "girl", "xx", "𐐨𐐩"]
@@ -120,9 +119,26 @@ def test_rows_out_of_range():
 
 def test_each_query_and_document_of_a_batch_of_groups_stands_once():
     queries, documents = corpus_of([[0], [1], [2]]), corpus_of([[0, 1], [2], [3], [4]])
-    inputs = TowerCollate(queries, documents)(np.array([2, 0, 2]), np.array([[3, 1], [0, 1], [1, 3]]))
+    inputs = HashedPairs(queries, documents).batch(np.array([2, 0, 2]), np.array([[3, 1], [0, 1], [1, 3]]))
     assert len(inputs.queries.offsets) - 1 == 2
     assert len(inputs.documents.offsets) - 1 == 3
     assert inputs.query_rows.tolist() == [1, 0, 1]
     assert inputs.document_rows.tolist() == [[2, 1], [0, 1], [1, 2]]
     np.testing.assert_array_equal(dense_texts(inputs.documents)[1], expected([2]))
+
+
+def test_the_reader_learns_ngrams_and_hashes_a_vocabulary_once(tmp_path, monkeypatch):
+    reader = HashedNgrams((2, 3), max_terms=2, hashes_padding=True)
+    documents, vocabulary = PackedSequences.from_lists([[0, 1], [1]]), Vocabulary(["girl", "boy"])
+    reader.build(["a query"], documents, vocabulary)
+    assert {"#bo", "bo", "#qu", "s>#"} <= set(reader.hashing.ngrams)
+    reader.save(tmp_path)
+    loaded = HashedNgrams((2, 3), max_terms=2, hashes_padding=True)
+    loaded.load(tmp_path)
+    assert loaded.identity_parts() == reader.identity_parts()
+    read = reader.read_documents(documents, vocabulary)
+    assert len(read) == 2
+    monkeypatch.setattr(WordHashing, "bags", None)
+    assert reader.read_documents(documents, vocabulary).bags is read.bags
+    with pytest.raises(ValueError, match="no word to train on has 3 letters"):
+        HashedNgrams().build([""], PackedSequences.from_lists([[]]), Vocabulary([]))

@@ -6,11 +6,11 @@ from collections import namedtuple
 
 import numpy as np
 import pytest
-from pt_neural.rankers.representations import DocumentRepresentations, forward_index_writer
 
 import pt_neural as pn
 from pt_neural._artifacts import ArtifactError
-from pt_neural.rankers import representations
+from pt_neural.rankers.kept import document_representations as representations
+from pt_neural.rankers.kept.document_representations import DocumentRepresentations, forward_index_writer
 
 CORPUS = [{"docno": f"d{i}", "text": f"word{i} city"} for i in range(7)]
 LENGTHS = np.array([3, 1, 0, 4, 0, 2, 1])
@@ -32,7 +32,7 @@ def build(path, matrices: list[np.ndarray], **options) -> DocumentRepresentation
     def lengths(documents):
         return np.array([len(matrix) for matrix in matrices])
 
-    options = {"model": "abc", "dtype": "float16", "overwrite": False, **options}
+    options = {"fingerprint": "abc", "dtype": "float16", "overwrite": False, **options}
     writer = forward_index_writer(CORPUS, ["text"], verbose=False)
     return DocumentRepresentations.build(path, writer, encode, lengths, COLUMNS, **options)
 
@@ -54,7 +54,7 @@ def test_float16_is_numpys(tmp_path, monkeypatch, lengths, step):
     numbers = [6, 0, 2, 0, 3, 4]
     for number, found in zip(numbers, matrices_of(kept, numbers), strict=True):
         np.testing.assert_array_equal(found, matrices[number].astype("f2").astype("f4"))
-    assert (len(kept), kept.dtype, kept.model, kept.columns) == (7, "float16", "abc", COLUMNS)
+    assert (len(kept), kept.dtype, kept._made_by, kept.columns) == (7, "float16", "abc", COLUMNS)
 
 
 @pytest.mark.parametrize("lengths", [LENGTHS, EVEN, np.zeros(7, dtype=int)])
@@ -122,7 +122,14 @@ def test_a_failure_leaves_nothing(tmp_path):
     writer = forward_index_writer(CORPUS, ["text"], verbose=False)
     with pytest.raises(RuntimeError, match="stopped"):
         DocumentRepresentations.build(
-            tmp_path / "kept", writer, encode, lambda _: LENGTHS, COLUMNS, model="abc", dtype="int8", overwrite=False
+            tmp_path / "kept",
+            writer,
+            encode,
+            lambda _: LENGTHS,
+            COLUMNS,
+            fingerprint="abc",
+            dtype="int8",
+            overwrite=False,
         )
     assert not list(tmp_path.iterdir())
 
@@ -161,9 +168,9 @@ def test_metadata_without_model_or_dtype(tmp_path):
     build(tmp_path / "kept", drawn())
     path = tmp_path / "kept" / "pt_meta.json"
     content = json.loads(path.read_text())
-    for wrong in ({"model": None}, {"dtype": "float64"}, {"columns": None}):
+    for wrong in ({"model_fingerprint": None}, {"dtype": "float64"}, {"columns": None}):
         path.write_text(json.dumps({**content, **wrong}))
-        with pytest.raises(ArtifactError, match="does not say model, columns or dtype"):
+        with pytest.raises(ArtifactError, match="does not say model_fingerprint, columns or dtype"):
             DocumentRepresentations(tmp_path / "kept")
 
 

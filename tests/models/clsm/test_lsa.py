@@ -1,15 +1,21 @@
 """LSA against a decomposition by numpy.linalg of a tf-idf matrix computed word by word."""
 
+import inspect
 import json
 import math
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
+from scipy.sparse import csr_array
 
 import pt_neural as pn
 from pt_neural._artifacts import ArtifactError, read_tensors, write_tensors
+from pt_neural.models.clsm.lsa import decompose
 from pt_neural.text import tokenise
 
 ENGINES = [
@@ -219,7 +225,7 @@ def test_a_fitted_model_is_not_another_one(lsa, corpus, candidates, tmp_path, na
     before, expected = getattr(lsa, name), lsa.transform(candidates)
     setattr(lsa, name, value)
     for use in (lambda: lsa.transform(candidates), lambda: lsa.save(tmp_path / "lsa.pn")):
-        with pytest.raises(RuntimeError, match=f"{name} of .* changed after fit_corpus: fit again"):
+        with pytest.raises(RuntimeError, match=f"{name} of .* changed after fitting: fit it again"):
             use()
     assert list(tmp_path.iterdir()) == []
     setattr(lsa, name, before)
@@ -232,3 +238,45 @@ def test_documents_without_terms_are_no_trouble_in_fitting():
     lsa = fitted([*ENGINES, {"docno": "empty", "text": ""}, {"docno": "none", "text": None}], dim=2)
     assert lsa.vocabulary.num_documents == 7
     assert np.isfinite(lsa.encode_documents(["car"])).all()
+
+
+# The decomposition
+
+
+def test_vectors_and_values_are_numpys_on_rows_of_length_1():
+    matrix = np.random.default_rng(2).poisson(0.5, size=(30, 12)).astype(float) + np.eye(30, 12)
+    matrix[7] = 0
+    lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
+    _, values, vectors = np.linalg.svd(matrix / np.where(lengths > 0, lengths, 1))
+    found_vectors, found_values = decompose(csr_array(matrix), 5, seed=1)
+    np.testing.assert_allclose(found_values, values[:5], rtol=1e-5)
+    np.testing.assert_allclose(np.abs(found_vectors), np.abs(vectors[:5].T), atol=1e-5)
+    assert found_vectors.dtype == found_values.dtype == np.float32
+    assert found_vectors.flags.c_contiguous
+
+
+def test_a_term_outside_the_kept_dimensions_is_exactly_zero():
+    vectors, _ = decompose(csr_array([[1.0, 1.0, 0.0], [1.0, 2.0, 0.0], [0.0, 0.0, 1.0]]), 1, seed=1)
+    assert vectors[2].tolist() == [0]
+    assert np.abs(vectors[:2]).min() > 0.1
+
+
+def test_the_error_names_the_rank():
+    dim = 3
+    twins = csr_array([[1.0, 1.0, 0.0, 2.0], [1.0, 1.0, 0.0, 2.0], [0.0, 0.0, 1.0, 0.0]])
+    with pytest.raises(ValueError, match=f"dim={dim} is too large.* choose dim=2 or less"):
+        decompose(twins, dim, seed=1)
+
+
+@pytest.mark.long
+def test_works_beside_a_running_java():
+    code = """
+        import numpy as np, scipy.sparse
+        from pt_neural.lucene.jvm import start_java
+        from pt_neural.models.clsm.lsa import decompose
+        start_java()
+        decompose(scipy.sparse.random_array((4000, 2000), density=0.01, format="csr", rng=1), 200, seed=1)
+    """
+    # In a process of its own: what fails here is the process.
+    done = subprocess.run([sys.executable, "-c", inspect.cleandoc(code)], env={**os.environ, "OMP_NUM_THREADS": "2"})
+    assert done.returncode == 0

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pt_neural.models.window_pooling import max_over_windows, pool, window_rows
+from pt_neural.models.clsm.layers import max_over_windows, pool, window_rows
 
 TEXTS = st.lists(st.lists(st.integers(0, 3), max_size=7), max_size=6)
 WINDOWS = st.sampled_from([1, 3, 5])

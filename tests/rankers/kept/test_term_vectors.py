@@ -6,12 +6,12 @@ import shutil
 
 import numpy as np
 import pytest
-from pt_neural.rankers.growing_array import GrowingArray
-from pt_neural.rankers.weighed import Weighed
 from scipy.sparse import csr_array, random_array
 
 from pt_neural._artifacts import ArtifactError
-from pt_neural.rankers import TermVectors, postings
+from pt_neural.rankers.kept import term_vectors
+from pt_neural.rankers.kept.term_vectors import TermVectors, _GrowingArray
+from pt_neural.rankers.vectors import Vectors
 
 NAMES = [f"{side}_{part}.npy" for side in ("rows", "postings") for part in ("weights", "indices", "offsets")]
 
@@ -23,11 +23,11 @@ def weights(documents: int = 30, terms: int = 12, density: float = 0.3) -> csr_a
     return some
 
 
-def built(path, rows: csr_array, *, latent: np.ndarray | None = None, size: int = 7, **options) -> TermVectors:
+def built(path, rows: csr_array, *, dense: np.ndarray | None = None, size: int = 7, **options) -> TermVectors:
     batches = [
         (
             [f"d{row}" for row in range(rows.shape[0])][start : start + size],
-            Weighed(None if latent is None else latent[start : start + size], rows[start : start + size]),
+            Vectors(None if dense is None else dense[start : start + size], rows[start : start + size]),
         )
         for start in range(0, rows.shape[0], size)
     ]
@@ -37,7 +37,7 @@ def built(path, rows: csr_array, *, latent: np.ndarray | None = None, size: int 
 @pytest.mark.parametrize("block", [1, 5, 1 << 22])
 @pytest.mark.parametrize("density", [0.3, 0.02, 0.0])
 def test_rows_and_postings_are_what_was_written(tmp_path, monkeypatch, block, density):
-    monkeypatch.setattr(postings, "WEIGHTS_PER_BLOCK", block)
+    monkeypatch.setattr(term_vectors, "WEIGHTS_PER_BLOCK", block)
     rows = weights(density=density)
     kept = built(tmp_path / "kept", rows)
     assert (len(kept), kept.docno_list[:3]) == (30, ["d0", "d1", "d2"])
@@ -49,23 +49,23 @@ def test_rows_and_postings_are_what_was_written(tmp_path, monkeypatch, block, de
     assert kept.unknown.tolist() == np.flatnonzero(~rows.toarray().any(axis=1)).tolist()
 
 
-def test_latent_vectors_stand_beside_the_terms(tmp_path):
-    rows, latent = weights(density=0.05), np.random.default_rng(1).normal(size=(30, 4)).astype("f4")
+def test_dense_vectors_stand_beside_the_terms(tmp_path):
+    rows, dense = weights(density=0.05), np.random.default_rng(1).normal(size=(30, 4)).astype("f4")
     empty = np.flatnonzero(~rows.toarray().any(axis=1))
-    latent[empty[:2]] = 0
-    kept = built(tmp_path / "kept", rows, latent=latent)
-    np.testing.assert_array_equal(kept.weighed.latent, latent)
-    np.testing.assert_array_equal(kept.dense.payload()[1], latent)
+    dense[empty[:2]] = 0
+    kept = built(tmp_path / "kept", rows, dense=dense)
+    np.testing.assert_array_equal(kept.vectors.dense, dense)
+    np.testing.assert_array_equal(kept.dense.payload()[1], dense)
     assert len(empty) > 2
     assert kept.unknown.tolist() == empty[:2].tolist()
 
 
-def test_documents_may_have_latent_vectors_alone(tmp_path):
-    latent = np.eye(3, dtype="f4")
+def test_documents_may_have_dense_vectors_alone(tmp_path):
+    dense = np.eye(3, dtype="f4")
     kept = TermVectors.build(
-        tmp_path / "kept", [(["a", "b", "c"], Weighed(latent, None))], fingerprint="", overwrite=False
+        tmp_path / "kept", [(["a", "b", "c"], Vectors(dense, None))], fingerprint="", overwrite=False
     )
-    np.testing.assert_array_equal(kept.weighed.latent, latent)
+    np.testing.assert_array_equal(kept.vectors.dense, dense)
     assert kept.terms.shape == (3, 0)
     assert kept.postings.shape == (0, 3)
 
@@ -86,7 +86,7 @@ def test_it_pickles_as_its_path_and_knows_its_documents(tmp_path):
 
 def test_it_appears_when_it_is_whole(tmp_path):
     def broken():
-        yield ["a"], Weighed(None, weights(documents=1))
+        yield ["a"], Vectors(None, weights(documents=1))
         raise KeyError("corpus")
 
     with pytest.raises(KeyError, match="corpus"):
@@ -101,7 +101,7 @@ def test_it_appears_when_it_is_whole(tmp_path):
 def use(path) -> None:
     kept = TermVectors(path)
     assert len(kept.docno_list) == len(kept)
-    assert kept.weighed.terms.nnz == kept.postings.nnz
+    assert kept.vectors.sparse.nnz == kept.postings.nnz
 
 
 @pytest.mark.parametrize("name", [*NAMES, "docnos.txt", "pt_meta.json"])
@@ -118,20 +118,20 @@ def test_missing_and_cut_files_are_named(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["vecs.f4", "docnos.npids", "pt_meta.json"])
-def test_damaged_latent_vectors_are_named(tmp_path, name):
-    latent = np.ones((30, 2), dtype="f4")
-    assert built(tmp_path / "kept", weights(), latent=latent).weighed.latent.shape == (30, 2)
-    path = tmp_path / "kept" / "latent" / name
+def test_damaged_dense_vectors_are_named(tmp_path, name):
+    dense = np.ones((30, 2), dtype="f4")
+    assert built(tmp_path / "kept", weights(), dense=dense).vectors.dense.shape == (30, 2)
+    path = tmp_path / "kept" / "dense" / name
     path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(ArtifactError, match="latent is damaged"):
+    with pytest.raises(ArtifactError, match="dense is damaged"):
         use(tmp_path / "kept")
     path.unlink()
-    with pytest.raises(ArtifactError, match="latent is damaged"):
+    with pytest.raises(ArtifactError, match="dense is damaged"):
         use(tmp_path / "kept")
-    others = built(tmp_path / "others", weights(9), latent=latent[:9])
-    shutil.rmtree(tmp_path / "kept" / "latent")
-    shutil.move(others.path / "latent", tmp_path / "kept" / "latent")
-    with pytest.raises(ArtifactError, match="latent is damaged: it holds 9 vectors, not 30"):
+    others = built(tmp_path / "others", weights(9), dense=dense[:9])
+    shutil.rmtree(tmp_path / "kept" / "dense")
+    shutil.move(others.path / "dense", tmp_path / "kept" / "dense")
+    with pytest.raises(ArtifactError, match="dense is damaged: it holds 9 vectors, not 30"):
         use(tmp_path / "kept")
 
 
@@ -158,7 +158,7 @@ def test_offsets_that_do_not_rise_are_named(tmp_path, name, change):
         use(tmp_path / "kept")
 
 
-@pytest.mark.parametrize("lacking", ["documents", "terms", "weights", "latent"])
+@pytest.mark.parametrize("lacking", ["documents", "terms", "weights", "dense"])
 def test_metadata_that_lack_a_number_are_named(tmp_path, lacking):
     built(tmp_path / "kept", weights())
     path = tmp_path / "kept" / "pt_meta.json"
@@ -175,7 +175,7 @@ def test_a_place_where_nothing_is(tmp_path):
 
 
 def test_an_array_grows_piece_by_piece(tmp_path):
-    numbers = GrowingArray(tmp_path / "numbers.npy", "int32")
+    numbers = _GrowingArray(tmp_path / "numbers.npy", "int32")
     pieces = [np.arange(3), np.arange(0), np.arange(2_000_000)[::-1]]
     for piece in pieces:
         numbers.append(piece)
