@@ -22,7 +22,7 @@ _MATCHES = {"matches": "models.matches.explain_matches"}
 EXPLANATIONS: dict[str, dict[str, str]] = {
     "DESM": {"similarity": "models.desm.explain_desm", **_DROP_TERMS},
     "CLSM": {"max-pooling": "models.clsm.explain_clsm", **_DROP_TERMS},
-    "TwoTower": _DROP_TERMS,
+    "RepresentationRanker": _DROP_TERMS,
     "SSI": {"word-pairs": "models.word_pairs.explain_word_pairs", **_DROP_TERMS},
     "TFIDF": {"word-pairs": "models.word_pairs.explain_word_pairs", **_DROP_TERMS},
     "PhraseTranslation": _DROP_TERMS,
@@ -32,7 +32,7 @@ EXPLANATIONS: dict[str, dict[str, str]] = {
         **_DROP_OCCURRENCES,
         **_MATCHES,
     },
-    "Interaction": {**_DROP_OCCURRENCES, **_MATCHES},
+    "InteractionRanker": {**_DROP_OCCURRENCES, **_MATCHES},
     "Mixture": {"drop": "models.mixture.explain_mixture"},
     "Rocchio": {"expansion": "models.expansion.explain_rocchio"},
     "LatentConceptExpansion": {"expansion": "models.expansion.explain_concepts"},
@@ -135,10 +135,10 @@ def explain(
 
 def methods_of(model: pt.Transformer | None) -> dict[str, str]:
     """The explanations of a model as in :data:`EXPLANATIONS`; empty for what cannot be explained."""
-    if getattr(model, "pooling", None) == "attention":
-        return _DROP_OCCURRENCES  # SSM's documents then have no vectors of their own
-    ours = (kind.__name__ for kind in type(model).__mro__ if kind.__module__.startswith("pt_neural."))
-    return next((EXPLANATIONS[name] for name in ours if name in EXPLANATIONS), {})
+    names = [kind.__name__ for kind in type(model).__mro__ if kind.__module__.startswith("pt_neural.")]
+    if "SSM" in names and model.pooling == "attention":
+        return _DROP_OCCURRENCES  # documents are not represented by themselves
+    return next((EXPLANATIONS[name] for name in names if name in EXPLANATIONS), {})
 
 
 def _function(name: str) -> Method:

@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
+from functools import reduce
 from html import escape
+from operator import pow
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -23,7 +25,6 @@ from pt_neural.explain.pictures import (
     strongest,
     word_marks,
 )
-from pt_neural.explain.scoring import towers
 from pt_neural.explain.words import WORD_COLUMNS, WordExplanation, word_occurrences
 from pt_neural.rankers.ranker import Ranker
 from pt_neural.text import PackedSequences, Vocabulary, tokenise
@@ -31,6 +32,8 @@ from pt_neural.text.packed import offsets_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from pt_neural.rankers.representation import RepresentationRanker
 
 WORDS_PER_BATCH = 1_000_000
 LEGEND = (
@@ -43,7 +46,7 @@ BAR_COLOURS = ("0.6", SUPPORT_COLOUR, MATCH_COLOUR)  # of the score, and of two 
 Scorer = Callable[[PackedSequences, Vocabulary], np.ndarray]
 
 
-def explain_terms(model: Ranker, query: str, text: Document, *, terms: int = 200) -> WordExplanation:
+def explain_terms(model: "RepresentationRanker", query: str, text: Document, *, terms: int = 200) -> WordExplanation:
     """Drop each term from the query or the document, all its occurrences at once, and score what is left.
 
     For rankers that represent query and document separately. The contribution of a term is the score of the full text
@@ -67,15 +70,21 @@ def explain_terms(model: Ranker, query: str, text: Document, *, terms: int = 200
     """
     checked_number("terms", terms, int, least=1)
     query, text = both_texts(model, query, text)
-    tower = towers(model)
-    query_vector, document_vector = tower.queries([query]), tower.documents([text])
-    score = float(tower.scores(query_vector, document_vector)[0])
+    full_query, full_document = model.represent_queries([query]), model.represent_texts([text])
+    row = np.zeros(1, dtype=np.int64)
+    score = float(model.score_pairs(full_query, row, full_document, row)[0])
+
+    def score_queries(rests: PackedSequences, vocabulary: Vocabulary) -> np.ndarray:
+        queries = [" ".join(vocabulary.terms[term] for term in rest) for rest in rests]
+        rows = np.arange(len(queries))
+        return model.score_pairs(model.represent_queries(queries), rows, full_document, np.zeros_like(rows))
+
+    def score_documents(rests: PackedSequences, vocabulary: Vocabulary) -> np.ndarray:
+        rows = np.arange(len(rests))
+        return model.score_pairs(full_query, np.zeros_like(rows), model.represent_documents(rests, vocabulary), rows)
+
     sides = [word_occurrences(query, "query", text), word_occurrences(text, "document", query)]
-    scorers: list[Scorer] = [
-        lambda rests, vocabulary: tower.scores(tower.queries(_texts(rests, vocabulary)), document_vector),
-        lambda rests, vocabulary: tower.scores(query_vector, tower.sequences(rests, vocabulary)),
-    ]
-    for words, scorer in zip(sides, scorers, strict=True):
+    for words, scorer in zip(sides, (score_queries, score_documents), strict=True):
         without = _scores_without(words["word"].tolist(), _chosen_terms(words, terms), scorer)
         words["contribution"] = score - words["word"].map(without).astype(float)
     notes = (
@@ -111,10 +120,6 @@ def _scores_without(words: list[str], dropped: list[str], scorer: Scorer) -> dic
         packed = PackedSequences(np.concatenate(rests), offsets_of(np.array([len(rest) for rest in rests])))
         scores.update(zip(batch, scorer(packed, vocabulary).tolist(), strict=True))
     return scores
-
-
-def _texts(sequences: PackedSequences, vocabulary: Vocabulary) -> list[str]:
-    return [" ".join(vocabulary.terms[term] for term in sequence) for sequence in sequences]
 
 
 def explain_occurrences(model: Ranker, query: str, text: Document, *, terms: int = 200) -> "PartsExplanation":
@@ -203,13 +208,12 @@ def _scores(model: Ranker, pairs: list[tuple[str, str]]) -> pd.DataFrame:
     size = max(1, WORDS_PER_BATCH // max(1, len(tokenise(pairs[0][1]))))
     batches = [frame[start : start + size] for start in range(0, len(frame), size)]
     parts = getattr(model, "parts", ())
-    if len(parts) > 1:
-        from pt_neural.models.duet_features import DuetParts
-
-        values = [np.stack(DuetParts(model, "duet", *parts).transform(batch)["features"]) for batch in batches]
-        return pd.DataFrame(np.concatenate(values), columns=["contribution", *parts])
-    values = [model.transform(batch)["score"].to_numpy() for batch in batches]
-    return pd.DataFrame({"contribution": np.concatenate(values)})
+    if len(parts) < 2:
+        values = [model.transform(batch)["score"].to_numpy() for batch in batches]
+        return pd.DataFrame({"contribution": np.concatenate(values)})
+    features = reduce(pow, [model, *(getattr(model, part) for part in parts)]).compile()  # from one pass
+    values = [np.stack(features.transform(batch)["features"]) for batch in batches]
+    return pd.DataFrame(np.concatenate(values), columns=["contribution", *parts])
 
 
 def _not_dropped(side: str, count: int, dropped: int, kind: str) -> str:

@@ -16,6 +16,8 @@ from pt_neural.text.fields import FIELD_END
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from pt_neural.rankers.representation import RepresentationRanker
+
 Document = str | Mapping[str, str]  # a text, or its fields
 Side = Literal["query", "document"]
 SIDES = ("query", "document")
@@ -140,6 +142,12 @@ def document_text(model: pt.Transformer, document: Document, *, keep_ends: bool 
         raise TypeError(f"this method explains one text, not {len(document)}: call pn.explain for each of them")
     text = model.document_text(document) if isinstance(document, Mapping) else query_text(document)
     return text if keep_ends else text.replace(FIELD_END, "\n")
+
+
+def score_of(model: "RepresentationRanker", query: str, text: str) -> float:
+    """The score of one query and one document."""
+    row = np.zeros(1, dtype=np.int64)
+    return float(model.score_pairs(model.represent_queries([query]), row, model.represent_texts([text]), row)[0])
 
 
 def both_texts(model: pt.Transformer, query: object, document: Document) -> tuple[str, str]:

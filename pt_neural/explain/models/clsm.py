@@ -7,14 +7,14 @@ import numpy as np
 import pandas as pd
 import torch
 
-from pt_neural.explain.explanation import Document, Side, TextExplanation, both_texts, checked_side
+from pt_neural.explain.explanation import Document, Side, TextExplanation, both_texts, checked_side, score_of
 from pt_neural.explain.pictures import MATCH_COLOUR, SUPPORT_COLOUR, Mark, background, shortened
-from pt_neural.explain.scoring import vector_scores
 from pt_neural.explain.words import WORD_COLUMNS, span_frame, word_occurrences
-from pt_neural.models.clsm import CLSM
-from pt_neural.models.window_pooling import pool, window_rows
-from pt_neural.rankers.hashed import word_bags
-from pt_neural.text import pack_texts, token_spans
+from pt_neural.models.clsm.clsm import CLSM
+from pt_neural.models.clsm.layers import pool, window_rows
+from pt_neural.rankers.readers.hashed_ngrams import HashedTexts
+from pt_neural.rankers.readers.reader import to_device
+from pt_neural.text import token_spans
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,7 +53,7 @@ def explain_clsm(model: CLSM, query: str, text: Document, *, neurons: int = 5) -
     if neurons < 1:
         raise ValueError(f"neurons must be at least 1, not {neurons}")
     query, text = both_texts(model, query, text)
-    scores = vector_scores(model.encode_queries([query]), model.encode_documents([text]), least=model.least_score)
+    score = score_of(model, query, text)
     winners = {"query": pooling_winners(model, "query", query), "document": pooling_winners(model, "document", text)}
     shared = _shared(winners["query"], winners["document"])
     note = (
@@ -66,7 +66,7 @@ def explain_clsm(model: CLSM, query: str, text: Document, *, neurons: int = 5) -
         model=repr(model),
         query=query,
         text=text,
-        score=float(scores[0]),
+        score=score,
         note=note,
         words=_words(query, text, shared),
         shared=shared.head(neurons),
@@ -87,8 +87,7 @@ def pooling_winners(model: CLSM, side: Side, text: str) -> pd.DataFrame:
         word, in characters). The word is :data:`REST` if the winner lies beyond the first ``max_terms`` words. There
         are no rows for a text without any n-gram that the model knows.
     """
-    sequences, terms = pack_texts([text])
-    texts = model.corpus(sequences, word_bags(terms, model.hashing)).take(np.array([0]))
+    texts = model.reader.read_queries([text]).take(np.array([0]))  # which reads documents alike
     spans = token_spans(text)
     if model.max_terms is not None and len(spans) > model.max_terms:
         spans[model.max_terms :] = [(REST, spans[model.max_terms][1], spans[-1][2])]
@@ -103,12 +102,11 @@ def pooling_winners(model: CLSM, side: Side, text: str) -> pd.DataFrame:
 
 
 @torch.inference_mode()
-def _pooled(model: CLSM, side: Side, texts: tuple) -> tuple[np.ndarray, np.ndarray]:
+def _pooled(model: CLSM, side: Side, texts: HashedTexts) -> tuple[np.ndarray, np.ndarray]:
     """The activation of each neuron for one text, and the place of the word that wins it."""
     tower = model.network.tower(side)
-    device = next(tower.parameters()).device
-    texts = type(texts)(*(part.to(device) for part in texts))
-    projections = tower.hashing(texts).view(-1, tower.filters)  # (words * places in a window, filters)
+    texts = to_device(texts, next(tower.parameters()).device)
+    projections = tower.project(texts)  # (distinct words * window, filters)
     rows = window_rows(texts.words, texts.offsets, tower.window, len(texts.bags) - 2)
     largest, places = pool(projections, rows, texts.offsets, winners=True)  # (1, filters)
     return torch.tanh(largest[0]).cpu().numpy(), places[0].cpu().numpy()

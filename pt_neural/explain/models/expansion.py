@@ -24,13 +24,12 @@ from pt_neural.explain.pictures import (
     set_title,
     shortened,
 )
-from pt_neural.rankers.weighed import products
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from pt_neural.lucene import LatentConceptExpansion
-    from pt_neural.models.rocchio import Rocchio
+    from pt_neural.models.ssi.rocchio import Rocchio
 
 LEGEND = {MATCH_COLOUR: "in the query", SUPPORT_COLOUR: "came in"}
 TERMS_SHOWN = 50  # in a notebook
@@ -91,9 +90,9 @@ def explain_rocchio(
     query = query_text(query)
     documents = [texts] if isinstance(texts, str | Mapping) else texts
     documents = [document_text(model.tfidf, document) for document in documents]
-    query_vector, vectors = model.tfidf.weigh_queries([query]), model.tfidf.weigh_documents(documents)
+    query_vector, vectors = model.represent_queries([query]), model.tfidf.represent_texts(documents)
     rows = np.arange(len(documents))
-    scores = products(query_vector, np.zeros_like(rows), vectors, rows)
+    scores = model.tfidf.score_pairs(query_vector, np.zeros_like(rows), vectors, rows)
     best = np.argsort(-scores, kind="stable")[: model.feedback_docs]
     best = best[scores[best] > 0]
     ones = np.ones(len(best), dtype=np.float32)
@@ -102,7 +101,7 @@ def explain_rocchio(
     terms = model.tfidf.vocabulary.terms
     before, after = (
         dict(zip([terms[number] for number in vector.indices], vector.data.tolist(), strict=True))
-        for vector in (query_vector.terms, expanded.terms)
+        for vector in (query_vector.sparse, expanded.sparse)
     )
     return _explanation(model, query, before, after)
 

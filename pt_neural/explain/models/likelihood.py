@@ -22,11 +22,10 @@ from pt_neural.explain.pictures import (
     write_instead,
 )
 from pt_neural.explain.words import WORD_COLUMNS, divided, word_occurrences
-from pt_neural.models.topic_model import TopicModel
-from pt_neural.models.topic_steps import LEAST
-from pt_neural.rankers.document_counts import DocumentCounts
-from pt_neural.rankers.language_model import LanguageModelRanker
-from pt_neural.text import Vocabulary, pack_texts, tokenise
+from pt_neural.models.topics.steps import LEAST
+from pt_neural.models.topics.topic_model import TopicModel
+from pt_neural.rankers.language_model import DocumentCounts, LanguageModelRanker
+from pt_neural.text import tokenise
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,10 +70,8 @@ def explain_likelihood(
         explanation.plot()
     """
     checked_number("sources", sources, int, least=1)
-    model._require_fitted()
     query, text = both_texts(model, query, text)
-    packed, terms = pack_texts([text])
-    words, document = model.query_words(query), model.read_sequences(packed, Vocabulary(terms))
+    words, document = model.represent_queries([query])[0], model.represent_texts([text])
     distinct, first, counts = np.unique(words, return_index=True, return_counts=True)
     order = np.argsort(first)
     distinct, counts = distinct[order], counts[order]
@@ -119,7 +116,7 @@ def _parts_by_document_word(model: LanguageModelRanker, words: np.ndarray, docum
     document_words, counts = document.counts.indices, document.counts.data
     added = _model_sources(model, words, document)[2]
     if isinstance(model, TopicModel):
-        due = model.word_topics[document_words] * document.own[0]  # P(z, u|d)
+        due = model.word_topics[document_words] * document.extra[0]  # P(z, u|d)
         due *= (counts / np.maximum(due.sum(axis=1), LEAST))[:, None]
         added = added @ (due / np.maximum(due.sum(axis=0), LEAST)).T
     same = (words[:, None] == document_words) * counts / (document.lengths[0] + model.mu)
@@ -132,7 +129,7 @@ def _sources(model: LanguageModelRanker, words: np.ndarray, document: DocumentCo
     """One row per source of a word's probability: ``word``, ``kind``, ``source``, ``probability``."""
     weight, smoothed_length = model.unigram_weight, document.lengths[0] + model.mu
     terms = [model.vocabulary.terms[word] for word in words]
-    same = weight * document.of_words(words)[0] / smoothed_length
+    same = weight * document.occurrences(words)[0] / smoothed_length
     collection = weight * model.mu * model.collection_probabilities(words) / smoothed_length
     names, kind, added = _model_sources(model, words, document)
     itself = np.array(terms, dtype=object)[:, None] == np.array(names, dtype=object)
@@ -160,7 +157,7 @@ def _model_sources(
     if isinstance(model, TopicModel):
         best = model.topics(words=WORDS_PER_TOPIC).groupby("topic", sort=True)["word"].agg(", ".join)
         names = [f"topic {number}: {best_words}" for number, best_words in best.items()]
-        return names, TOPIC, model.query_word_topics[words] * document.own[0]
+        return names, TOPIC, model.query_word_topics[words] * document.extra[0]
     document_words = document.counts.indices
     shares = document.counts.data / max(document.lengths[0], 1)
     names = [model.vocabulary.terms[word] for word in document_words]

@@ -27,11 +27,10 @@ from pt_neural.explain.pictures import (
     word_style,
 )
 from pt_neural.explain.words import WORD_COLUMNS, span_frame
-from pt_neural.models.match_filters import HEIGHTS, WIDTH, MatchFilters
-from pt_neural.models.match_tensor_network import MatchTensorNetwork
-from pt_neural.models.match_tensor_ranker import MatchTensorRanker
-from pt_neural.rankers.embedded import EmbeddedGroups
-from pt_neural.rankers.pairs import moved
+from pt_neural.models.match_tensor.match_tensor import MatchTensorRanker
+from pt_neural.models.match_tensor.network import HEIGHTS, WIDTH, MatchFilters, MatchTensorNetwork
+from pt_neural.rankers.readers.embedded_words import EmbeddedGroups
+from pt_neural.rankers.readers.reader import to_device
 from pt_neural.text import Vocabulary, token_spans
 from pt_neural.text.fields import FIELD_END
 
@@ -77,8 +76,8 @@ def explain_match_tensor(model: MatchTensorRanker, query: str, text: Document) -
     query, text = query_text(query), document_text(model, text, keep_ends=True)
     before = "" if FIELD_END in text or not model.boundaries else FIELD_END * (len(model.fields) - 1)
     sequences, terms = model._pack([before + text])
-    pairs = model._pairs([query], sequences, Vocabulary(terms), model.vectors_of_words)
-    inputs = moved(pairs(np.array([0]), np.array([[0]])), next(network.parameters()).device)
+    pairs = model.reader.pair([query], sequences, Vocabulary(terms))
+    inputs = to_device(pairs.batch(np.array([0]), np.array([[0]])), next(network.parameters()).device)
     found = contributions(network, inputs)
     query_words = span_frame(token_spans(query)[: found.cells.shape[0]]).assign(boundary=False)
     document_words = _document_words(model, before, text, pairs.documents.sequences[0] - len(terms))
@@ -157,7 +156,7 @@ def contributions(network: MatchTensorNetwork, inputs: EmbeddedGroups) -> Contri
     cells = (slopes * tensor).detach().cpu().numpy().astype(np.float64)
     wholes = 0.0
     if network.compares_wholes:
-        wholes = float(network.output.weight[0, -network.shape.hidden :].detach() @ pair.wholes)
+        wholes = float(network.output.weight[0, -network.sizes.hidden :].detach() @ pair.wholes)
     return Contributions(cells, wholes, score.item() - cells.sum() - wholes)
 
 
@@ -174,13 +173,13 @@ def read_pair(network: MatchTensorNetwork, inputs: EmbeddedGroups) -> Pair:
     tensor = torch.cat([products, network.filters.alpha * exact[..., None]], dim=2)
     if not network.compares_wholes:
         return Pair(tensor, None)
-    return Pair(tensor, queries.whole[0] * rows[num_words:].flatten()[: network.shape.hidden])
+    return Pair(tensor, queries.whole[0] * rows[num_words:].flatten()[: network.sizes.hidden])
 
 
 def pair_score(network: MatchTensorNetwork, pair: Pair) -> Tensor:
     """The score of a pair before its sigmoid, from its match tensor on, with gradients."""
-    per_word = network.shape.pooling == "per-word"
-    pooled = pair.tensor.new_zeros(len(pair.tensor) if per_word else 1, network.shape.second_filters)
+    per_word = network.sizes.pooling == "per-word"
+    pooled = pair.tensor.new_zeros(len(pair.tensor) if per_word else 1, network.sizes.second_filters)
     if pair.tensor.shape[0] and pair.tensor.shape[1]:
         pooled = _filtered(network.filters, pair.tensor).amax(dim=1)  # (query words, second filters)
         pooled = pooled if per_word else pooled.amax(dim=0, keepdim=True)

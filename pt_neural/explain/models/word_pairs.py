@@ -4,22 +4,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
 
 from pt_neural._arguments import checked_number
-from pt_neural.explain.explanation import Document, Side, TextExplanation, both_texts
+from pt_neural.explain.explanation import Document, Side, TextExplanation, both_texts, score_of
 from pt_neural.explain.pictures import CELL_WORD_LENGTH, HeatMap, Mark, draw_heat_map, shortened, word_marks
-from pt_neural.explain.scoring import towers
 from pt_neural.explain.words import divided, word_occurrences
-from pt_neural.models import SSI, TFIDF
-from pt_neural.models.correlated_hashing import CorrelatedHashing
-from pt_neural.models.ssi_features import Features, Vectors
-from pt_neural.rankers.weighed import Weighed, products, query_blocks
-from pt_neural.text import PackedSequences, TfIdf, Vocabulary, tokenise_packed
+from pt_neural.models.ssi.features import Features, TextParts, split_text
+from pt_neural.models.ssi.ssi import SSI
+from pt_neural.models.ssi.tf_idf import TFIDF
+from pt_neural.rankers.vectors import Vectors, products
+from pt_neural.text import TfIdf
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,7 +31,7 @@ BOLD = " Bold: words that query and document share."
 BARS = 4.0  # inches for pairs and their names
 PAIRS_BELOW = 10  # the text
 
-Weigh = Callable[[csr_array, csr_array | None], Weighed]
+Weigh = Callable[[csr_array, csr_array | None], Vectors]
 
 
 def explain_word_pairs(
@@ -72,11 +71,10 @@ def explain_word_pairs(
     """
     checked_number("pairs", pairs, int, least=1, optional=True)
     query, text = both_texts(model, query, text)
-    tower = towers(model)
-    score = tower.scores(tower.queries([query]), tower.documents([text]))[0]
+    score = score_of(model, query, text)
     features, weigh = _features(model)
     queries, documents = split_text(features, "query", query), split_text(features, "document", text)
-    contributions = _products(queries, documents, weigh)
+    contributions = _products(queries, documents, weigh, model.queries_per_block)
     words = pd.concat(
         [
             _words("query", query, text, queries, contributions.sum(axis=1)),
@@ -89,7 +87,7 @@ def explain_word_pairs(
         model=repr(model),
         query=query,
         text=text,
-        score=float(score),
+        score=score,
         note=NOTE + BOLD * features.shared,
         words=words.assign(match=words["match"] & features.shared),
         query_words=pd.DataFrame({"word": queries.names, "weight": queries.weights}),
@@ -108,70 +106,21 @@ def _features(model: SSI | TFIDF) -> tuple[Features, tuple[Weigh, Weigh]]:
     return Features(weights, weights), (_as_it_is, _as_it_is)
 
 
-def _as_it_is(terms: csr_array, _: None) -> Weighed:
+def _as_it_is(terms: csr_array, _: None) -> Vectors:
     """W = I."""
-    return Weighed(None, terms)
+    return Vectors(None, terms)
 
 
-class TextParts(NamedTuple):
-    """The words of a text, and its 2-grams if they are hashed.
-
-    Attributes:
-        names: The distinct known words, then the 2-grams, such as ``"pearl harbor"``.
-        weights: The tf-idf of each in the text, float32 of shape (parts,).
-        vectors: What each adds to the vectors of the text, one row per part; the rows sum to them.
-    """
-
-    names: list[str]
-    weights: np.ndarray
-    vectors: Vectors
-
-
-def split_text(features: Features, side: Side, text: str) -> TextParts:
-    """Take the vectors of a text apart by its words and 2-grams."""
-    queries = side == "query"
-    vocabulary = (features.queries if queries else features.documents).vocabulary
-    terms, hashed = (features.of_queries if queries else features.of_documents)([text])
-    names = [vocabulary.terms[number] for number in terms.indices]
-    if hashed is None:
-        return TextParts(names, terms.data, (_word_rows(terms), None))
-    pairs, pair_weights = _bigrams(features.hashing, text, vocabulary)
-    names += [" ".join(vocabulary.terms[number] for number in pair) for pair in pairs]
-    rows = _word_rows(terms, len(pairs))
-    sequences = PackedSequences.from_lists([*terms.indices[:, None].tolist(), *pairs])
-    parts = features.hashing.features(rows, sequences)  # a 2-gram by itself has weight 1
-    shares = np.append(np.ones(terms.nnz, dtype=np.float32), pair_weights)
-    parts.data *= np.repeat(shares, np.diff(parts.indptr))
-    parts *= hashed.sum() / max(parts.sum(), np.finfo(np.float32).tiny)  # hashed features are scaled by text
-    return TextParts(names, np.append(terms.data, pair_weights), (rows, parts))
-
-
-def _word_rows(terms: csr_array, others: int = 0) -> csr_array:
-    """A row for each word of one text, with its weight, then empty rows for other parts."""
-    starts = np.append(np.arange(terms.nnz + 1), np.full(others, terms.nnz))
-    return csr_array((terms.data, terms.indices, starts), shape=(terms.nnz + others, terms.shape[1]))
-
-
-def _bigrams(hashing: CorrelatedHashing, text: str, vocabulary: Vocabulary) -> tuple[list[list[int]], np.ndarray]:
-    """The word numbers of each distinct 2-gram of a text, and their tf-idf; empty if only words are hashed."""
-    if hashing.bigrams is None:
-        return [], np.zeros(0, dtype=np.float32)
-    bigrams = hashing.bigrams.vocabulary
-    found = hashing.bigrams.of_sequences(bigrams.sequences(tokenise_packed([text], vocabulary)))
-    pairs = np.stack(np.divmod(bigrams.keys[found.indices], bigrams.num_terms), axis=1)
-    return pairs.tolist(), found.data
-
-
-def _products(queries: TextParts, documents: TextParts, weigh: tuple[Weigh, Weigh]) -> np.ndarray:
+def _products(queries: TextParts, documents: TextParts, weigh: tuple[Weigh, Weigh], size: int) -> np.ndarray:
     """What each pair of parts adds to the score: float32 of shape (parts of the query, parts of the document)."""
     weigh_queries, weigh_documents = weigh
     weighed = weigh_documents(*documents.vectors)
     contributions = np.zeros((len(queries.names), len(documents.names)), dtype=np.float32)
-    for block in query_blocks(len(contributions)):
-        shape = contributions[block].shape
-        rows, columns = np.indices(shape).reshape(2, -1)
-        weighed_queries = weigh_queries(*(part if part is None else part[block] for part in queries.vectors))
-        contributions[block] = products(weighed_queries, rows, weighed, columns).reshape(shape)
+    for start in range(0, len(contributions), size):
+        block = slice(start, start + size)
+        rows, columns = np.indices(contributions[block].shape).reshape(2, -1)
+        found = products(weigh_queries(*queries.vectors.take(block)), rows, weighed, columns)
+        contributions[block] = found.reshape(contributions[block].shape)
     return contributions
 
 
