@@ -37,9 +37,7 @@ def duet():
     return pn.explain(fitted("Duet"), LONG_QUERY, LONG_TEXT)
 
 
-@pytest.mark.parametrize(
-    "name", ["DESM", "LSA", "DSSM", "CLSM", "SSM", "SSI hash", "TFIDF", "PLSA", "PhraseTranslation"]
-)
+@pytest.mark.parametrize("name", ["DESM", "LSA", "CLSM", "SSM", "SSI hash", "TFIDF", "PLSA", "PhraseTranslation"])
 def test_without_a_term_a_score_is_that_of_the_text_without_it(name):
     model = fitted(name)
     explanation = pn.explain(model, QUERY, TEXT, method="drop")

@@ -120,7 +120,7 @@ def test_what_a_topic_adds_is_divided_by_how_much_of_it_is_due_to_each_word(plsa
     plsa.unigram_weight, weight = 0.0, plsa.unigram_weight
     words = pn.explain(plsa, "giraffe", "neck neck river").by_word()
     plsa.unigram_weight = weight
-    document_topics = plsa.document_topics(["neck neck river"])[0].astype(float)
+    topics = plsa.document_topics(["neck neck river"])[0].astype(float)
     neck, river, giraffe = (
         plsa.word_topics[plsa.vocabulary.ids([word])[0]].astype(float) for word in ("neck", "river", "giraffe")
     )
