@@ -1,4 +1,4 @@
-from pt_neural.explain.marking import Mark, marked
+from pt_neural.explain.pictures import Mark, marked
 
 
 def test_all_that_is_shown_is_escaped():

@@ -8,30 +8,41 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from pt_neural.explain.explanation import Explanation, paragraph, shortened
-from pt_neural.explain.marking import MATCH_COLOUR, Mark, marked
-from pt_neural.explain.match_figure import draw_matches
-from pt_neural.rankers.interaction import Interaction
+from pt_neural.explain.explanation import Document, Explanation, document_text, query_text
+from pt_neural.explain.pictures import (
+    HIGHLIGHT,
+    SUPPORT_COLOUR,
+    Mark,
+    marked,
+    new_axes,
+    paragraph,
+    set_title,
+    shortened,
+)
+from pt_neural.rankers.ranker import Ranker
 from pt_neural.text import token_spans, tokenise
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+TERM_LENGTH = 20  # longer query terms are cut
+ROW = 0.2  # inches
+TITLE_ROWS = 2  # above each document
+
 
 def explain_matches(
-    model: Interaction, query: str, text: str | Sequence[str], *, labels: Sequence[float] | None = None
+    model: Ranker, query: str, text: Document | Sequence[Document], *, labels: Sequence[float] | None = None
 ) -> "MatchesExplanation":
     """Find the positions of the query's terms in documents (Duet paper, section 2, Figure 2).
 
-    This is what an interaction ranker sees of exact matches: the terms of the query and of the documents that it
-    reads, however it is trained, if at all.
+    This is what an interaction ranker sees of exact matches: those between the terms of query and document that it
+    reads. It does not depend on training.
 
     Args:
-        model: The ranker; how many terms it reads is that of its ``query_terms`` and ``document_terms``.
+        model: The ranker; its ``query_terms`` and ``document_terms`` limit what it reads.
         query: The query's text.
-        text: The document's text, or those of several documents.
-        labels: Relevance of each document, 0 and below for those that are not relevant; None or NaN where it is
-            unknown.
+        text: The document, by its text or a dict of its fields, or several documents.
+        labels: Relevance of each document, 0 and below for those that are not relevant; None or NaN if unknown.
 
     Returns:
         An explanation of all documents.
@@ -39,7 +50,8 @@ def explain_matches(
     Raises:
         ValueError: If there is no document, or not one label for each.
     """
-    texts = [text] if isinstance(text, str) else list(text)
+    several = isinstance(text, list | tuple | np.ndarray | pd.Series)
+    query, texts = query_text(query), [document_text(model, document) for document in (text if several else [text])]
     labels = [None] * len(texts) if labels is None else [_grade(label) for label in labels]
     if not texts:
         raise ValueError("there is no text to find matches in: give at least one document")
@@ -84,10 +96,10 @@ class MatchesExplanation(Explanation):
 
     Attributes:
         texts: The documents.
-        labels: Their relevance, None where it is unknown.
+        labels: Their relevance, None if it is unknown.
         terms: The terms of the query.
-        lengths: How many terms of each document the model reads.
-        matches: One row a match; see :meth:`to_frame`.
+        lengths: Number of terms of each document that the model reads.
+        matches: One row per match; see :meth:`to_frame`.
     """
 
     texts: list[str]
@@ -97,7 +109,7 @@ class MatchesExplanation(Explanation):
     matches: pd.DataFrame
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a match of a query term and a document term, by document, query term and position.
+        """One row per match of a query term and a document term, by document, query term and position.
 
         Returns:
             Frame with ``word``, ``start`` and ``end`` (in the document, in characters), ``document`` (its number, from
@@ -106,19 +118,36 @@ class MatchesExplanation(Explanation):
         return self.matches.reset_index(drop=True)
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Draw one block a document: query terms on the vertical axis, positions on the horizontal one (Figure 2).
+        """Draw one block per document: query terms on the vertical axis, positions on the horizontal one (Figure 2).
 
-        A short vertical line is a match. What lies beyond the end of a document is grey.
+        A short vertical line is a match, thick and blue in relevant documents. What lies beyond the end of a document
+        is grey.
 
         Args:
-            ax: Axes to draw on; a new figure by default.
+            ax: Axes to draw on; None for a new figure.
         """
-        panels = [
-            (name, self.lengths[number], self.matches[self.matches["document"] == number])
-            for number, name in enumerate(self._names())
-        ]
-        relevant = [label is not None and label > 0 for label in self.labels]
-        return draw_matches(ax, shortened(self.query), self.terms, panels, relevant)
+        rows = max(1, len(self.terms))
+        height = len(self.texts) * (rows + TITLE_ROWS)
+        if ax is None:
+            ax = new_axes(7, 0.9 + ROW * height)
+        longest = max(1, *self.lengths)
+        tops = np.arange(len(self.texts)) * (rows + TITLE_ROWS) + TITLE_ROWS  # the row of the first term
+        for number, (top, title, length) in enumerate(zip(tops, self._names(), self.lengths, strict=True)):
+            relevant = (self.labels[number] or 0) > 0
+            style = {"color": SUPPORT_COLOUR, "linewidth": 1.8} if relevant else {"color": "0.25", "linewidth": 0.9}
+            matches = self.matches[self.matches["document"] == number]
+            places = top + matches["query_position"]
+            ax.vlines(matches["position"], places - 0.4, places + 0.4, **style)
+            ax.fill_between([length - 0.5, longest], top - 0.5, top + rows - 0.5, color="0.9", linewidth=0, zorder=0)
+            ax.hlines([top - 0.5, top + rows - 0.5], -0.5 - longest / 200, longest, color="0.6", linewidth=0.6)
+            ax.text(0, top - 0.8, title, fontsize="small", fontweight="bold" if relevant else "normal")
+        labels = [shortened(term, TERM_LENGTH) for term in self.terms] * len(self.texts)
+        ticks = (tops[:, None] + np.arange(len(self.terms))).ravel()
+        ax.set_yticks(ticks, labels, fontsize="small", parse_math=False)
+        ax.set(xlim=(-0.5 - longest / 200, longest), ylim=(height - 0.5, 0))
+        ax.set_xlabel("position in the document, in terms")
+        set_title(ax, f'"{shortened(self.query)}"')
+        return ax
 
     def _names(self) -> list[str]:
         return [
@@ -130,15 +159,13 @@ class MatchesExplanation(Explanation):
         panels = []
         for number, (name, text) in enumerate(zip(self._names(), self.texts, strict=True)):
             found = self.matches[self.matches["document"] == number].drop_duplicates("position").sort_values("position")
-            marks = [_mark(text, row) for row in found.itertuples()]
+            marks = [
+                Mark(row.start, row.end, text[row.start : row.end], HIGHLIGHT, f"position {row.position}")
+                for row in found.itertuples()
+            ]
             panels.append(f"<p><b>{name}</b>, {len(found):,} matches</p>" + paragraph(marked(text, marks)))
         return self._page(marked(self.query, []), "", "".join(panels))
 
     def __repr__(self) -> str:
         counts = f"{len(self.texts)} documents, {len(self.matches)} matches"
         return f"{type(self).__name__}({self.model}, {shortened(self.query)!r}, {counts})"
-
-
-def _mark(text: str, match: tuple) -> Mark:
-    style = f"background: {MATCH_COLOUR}; color: black; font-weight: bold"
-    return Mark(match.start, match.end, text[match.start : match.end], style, f"position {match.position}")

@@ -3,12 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.axes import Axes
 
 import pt_neural as pn
 from pt_neural.text import tokenise
 
-QUERY = "City <b> university city river and more"  # the models read four terms
+QUERY = "City <b> university city river and more"  # the model reads four terms
 TEXTS = [
     "Oxford is a University city & the home of the oldest university. É\u0301 city",  # and twelve of a document
     "No word of it.",
@@ -16,11 +15,12 @@ TEXTS = [
     "The river past the city: a river city.",
 ]
 LABELS = [1, 0, 0, 2]
+MODEL = pn.Duet(query_terms=4, document_terms=12, pooling=3)  # which need not be fitted
 
 
 @pytest.fixture
-def explanation(duets):
-    return pn.explain(duets["Duet"], QUERY, TEXTS, method="matches", labels=LABELS)
+def explanation():
+    return pn.explain(MODEL, QUERY, TEXTS, method="matches", labels=LABELS)
 
 
 def test_matches_equal_a_loop(explanation):
@@ -47,17 +47,12 @@ def titles_of(axes) -> list:
 
 def test_one_block_a_document_with_a_short_line_for_each_match(explanation):
     axes = explanation.plot()
-    assert isinstance(axes, Axes)
     frame = explanation.to_frame()
     assert [label.get_text() for label in axes.get_yticklabels()] == ["city", "b", "university", "city"] * 4
     assert axes.get_ylim()[0] > axes.get_ylim()[1]  # the first term is uppermost
     rows = axes.get_yticks().reshape(4, 4)
-    segments = [
-        segment.tolist()
-        for lines in axes.collections
-        if hasattr(lines, "get_segments")
-        for segment in lines.get_segments()
-    ]
+    lines = [collection for collection in axes.collections if hasattr(collection, "get_segments")]
+    segments = [segment.tolist() for collection in lines for segment in collection.get_segments()]
     drawn = sorted((round((low + high) / 2), start) for (start, low), (end, high) in segments if start == end)
     expected = sorted((rows[row.document, row.query_position], row.position) for row in frame.itertuples())
     assert drawn == expected
@@ -67,18 +62,14 @@ def test_one_block_a_document_with_a_short_line_for_each_match(explanation):
         "document 2: not relevant (0)",
         "document 3: relevant (2)",
     ]
+    colours = [tuple(collection.get_colors()[0]) for collection in lines][::2]
+    assert colours[0] == colours[3] != colours[1] == colours[2]
+    assert [title.get_fontweight() for title in titles_of(axes)] == ["bold", "normal", "normal", "bold"]
     assert axes.get_xlabel() == "position in the document, in terms"
 
 
-def test_relevant_documents_are_told_by_colour_and_weight(explanation):
-    axes = explanation.plot()
-    colours = [tuple(lines.get_colors()[0]) for lines in axes.collections if hasattr(lines, "get_segments")][::2]
-    assert colours[0] == colours[3] != colours[1] == colours[2]
-    assert [title.get_fontweight() for title in titles_of(axes)] == ["bold", "normal", "normal", "bold"]
-
-
-def test_nothing_overlaps(duets):
-    axes = pn.explain(duets["Duet"], QUERY + " x" * 20, TEXTS * 2, method="matches").plot()
+def test_nothing_overlaps():
+    axes = pn.explain(MODEL, QUERY + " x" * 20, TEXTS * 2, method="matches").plot()
     axes.figure.canvas.draw()
     boxes = [text.get_window_extent() for text in [*titles_of(axes), *axes.get_yticklabels()]]
     assert not any(one.overlaps(other) for i, one in enumerate(boxes) for other in boxes[:i])
@@ -90,33 +81,27 @@ def test_html_marks_the_matches_that_count(explanation):
     assert [panel.count("#E69F00") for panel in panels] == [3, 0, 0, 2]  # "city" twice, of the query, is marked once
     assert "&lt;b&gt;" in html
     assert "city <b>" not in html
-    assert "University city &amp; the" not in html  # there is a mark between
     assert "&amp; the home" in html
     assert panels[0].startswith("document 0: relevant (1)</b>, 3 matches")
 
 
-def test_one_text_without_labels(duets):
-    explanation = pn.explain(duets["DuetLocal"], QUERY, TEXTS[3], method="matches")
+def test_one_text_without_labels():
+    explanation = pn.explain(pn.DuetLocal(query_terms=4), QUERY, TEXTS[3], method="matches")
     assert explanation.to_frame()["label"].isna().all()
     assert len(explanation.to_frame()) == 4
     assert [title.get_text() for title in titles_of(explanation.plot())] == ["document 0"]
     assert repr(explanation) == f"MatchesExplanation(DuetLocal(), {QUERY!r}, 1 documents, 4 matches)"
 
 
-def test_a_model_need_not_be_fitted():
-    frame = pn.explain(pn.Duet(), "river", TEXTS, method="matches").to_frame()
-    assert frame["document"].tolist() == [3, 3]
-
-
 @pytest.mark.parametrize("kind", [list, tuple, np.array, pd.Series])
-def test_texts_in_any_row(duets, kind):
-    frame = pn.explain(duets["Duet"], "river", kind([TEXTS[3], TEXTS[0]]), method="matches").to_frame()
+def test_texts_in_any_row(kind):
+    frame = pn.explain(MODEL, "river", kind([TEXTS[3], TEXTS[0]]), method="matches").to_frame()
     assert frame["document"].tolist() == [0, 0]
 
 
-@pytest.mark.parametrize("query", ["", "?", None, float("nan"), r"$\frac"])
-def test_nothing_to_find_is_no_crash(duets, query):
-    explanation = pn.explain(duets["Duet"], query, [*TEXTS, None, float("nan")], method="matches")
+@pytest.mark.parametrize("query", ["", None, r"$\frac"])
+def test_nothing_to_find_is_no_crash(query):
+    explanation = pn.explain(MODEL, query, [*TEXTS, None, float("nan")], method="matches")
     frame = explanation.to_frame()
     assert len(frame) == 0
     assert frame.dtypes["position"] == np.int64
@@ -124,13 +109,10 @@ def test_nothing_to_find_is_no_crash(duets, query):
     explanation.plot().figure.canvas.draw()
 
 
-def test_errors_say_what_to_do(duets):
+def test_errors_say_what_to_do():
     with pytest.raises(ValueError, match="one for each of the 4 texts, not 1"):
-        pn.explain(duets["Duet"], QUERY, TEXTS, method="matches", labels=[1])
+        pn.explain(MODEL, QUERY, TEXTS, method="matches", labels=[1])
+    with pytest.raises(TypeError, match="labels must be numbers"):
+        pn.explain(MODEL, QUERY, TEXTS[0], method="matches", labels=["good"])
     with pytest.raises(ValueError, match="at least one document"):
-        pn.explain(duets["Duet"], QUERY, [], method="matches")
-    desm = pn.DESM(pn.EmbeddingSpaces.from_vectors(pn.text.Vocabulary(["river"]), *np.ones((2, 1, 2), dtype="f4")))
-    with pytest.raises(ValueError, match="must be one of similarity, drop"):
-        pn.explain(desm, QUERY, TEXTS, method="matches")
-    with pytest.raises(TypeError, match="'similarity' explains one text, not 4"):
-        pn.explain(desm, QUERY, TEXTS)
+        pn.explain(MODEL, QUERY, [], method="matches")

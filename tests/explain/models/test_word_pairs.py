@@ -1,16 +1,14 @@
 """Pairs of words that make up a score q'Wd: against scores by re-ranking, and products by hand."""
 
 import math
-from collections.abc import Iterator
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
 
 import pt_neural as pn
-from pt_neural.models.ssi_split import split_text
-from pt_neural.text import tokenise
+from pt_neural.text import Vocabulary, pack_texts, tokenise
+from tests.explain.reference import scored
 
 DOCUMENTS = [
     "Pearl Harbor & the harbor: the <navy> base",
@@ -36,11 +34,7 @@ QUERY = "The pearl harbor navy zebra, navy base?"
 TEXT = DOCUMENTS[4] + " <zebra> & " + DOCUMENTS[1]
 CASES = {
     "low-rank": {},
-    "without identity": {"identity": False},
-    "few embedded": {"embedded_terms": 4},
-    "symmetric": {"kind": "symmetric"},
     "diagonal": {"kind": "diagonal"},
-    "low-rank-diagonal": {"kind": "low-rank-diagonal"},
     "full": {"kind": "full"},
     "sparse": {"kind": "sparse", "nonzeros": 4, "rounds": 1},
     "hash": {"kind": "hash", "hash_size": 31},
@@ -48,29 +42,19 @@ CASES = {
     "hashed words": {"kind": "correlated-hash", "embedded_terms": 6, "bins": 3},
     "hashed 2-grams": {"kind": "correlated-hash", "embedded_terms": 6, "bins": 3, "ngrams": 2},
 }
-OF_ONE_W = [name for name in CASES if not name.startswith("hashed")]
+ONE_W = [name for name in CASES if not name.startswith("hashed")]
 HASHED = ["hashed words", "hashed 2-grams"]
-
-
-@pytest.fixture(autouse=True)
-def closed_figures() -> Iterator[None]:
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")
 def models() -> dict[str, pn.SSI | pn.TFIDF]:
-    training = pn.Training(epochs=3, num_negatives=3, learning_rate=0.2, verbose=False)
+    training = pn.Training(epochs=1, num_negatives=3, learning_rate=0.2, verbose=False)
     fitted = {name: pn.SSI(**{"dim": 3, **case}, training=training) for name, case in CASES.items()}
     corpus = CANDIDATES[["docno", "text"]].drop_duplicates()
     return {
         **{name: model.fit(CANDIDATES, QRELS) for name, model in fitted.items()},
         "TFIDF": pn.TFIDF().fit_corpus(corpus.to_dict("records"), verbose=False),
     }
-
-
-def score(model, query: str, text: str) -> float:
-    return model.transform(pd.DataFrame([{"qid": "1", "query": query, "docno": "d", "text": text}]))["score"].iloc[0]
 
 
 def tf_idf(text: str, *, sublinear_tf: bool = True) -> dict[str, float]:
@@ -87,7 +71,7 @@ def tf_idf(text: str, *, sublinear_tf: bool = True) -> dict[str, float]:
 @pytest.mark.parametrize("name", [*CASES, "TFIDF"])
 def test_the_score_is_the_models_and_the_sum_of_pairs_and_of_words(models, name):
     explanation = pn.explain(models[name], QUERY, TEXT)
-    expected = score(models[name], QUERY, TEXT)
+    expected = scored(models[name], QUERY, TEXT)
     assert abs(expected) > 0.01
     assert explanation.score == pytest.approx(expected, abs=1e-6)
     assert explanation.to_frame()["contribution"].sum() == pytest.approx(expected, abs=1e-5)
@@ -97,7 +81,7 @@ def test_the_score_is_the_models_and_the_sum_of_pairs_and_of_words(models, name)
     assert once.to_dict() == {side: pytest.approx(expected, abs=1e-5) for side in ("query", "document")}
 
 
-@pytest.mark.parametrize("name", OF_ONE_W)
+@pytest.mark.parametrize("name", ONE_W)
 def test_contributions_are_products_of_tf_idf_and_w(models, name):
     frame = pn.explain(models[name], QUERY, TEXT).to_frame()
     weights = models[name].word_weights()
@@ -125,27 +109,13 @@ def test_tfidf_has_the_words_that_both_texts_have(models):
     assert frame["match"].all()
 
 
-@pytest.mark.parametrize("side", ["query", "document"])
-@pytest.mark.parametrize("name", ["low-rank", *HASHED])
-def test_parts_of_a_text_sum_to_its_vectors(models, name, side):
-    features = models[name].features
-    parts = split_text(features, side, TEXT)
-    whole = features.of_queries([TEXT]) if side == "query" else features.of_documents([TEXT])
-    for rows, vector in zip(parts.vectors, whole, strict=True):
-        if vector is None:
-            assert rows is None
-        else:
-            assert rows.shape == (len(parts.names), vector.shape[1])
-            np.testing.assert_allclose(rows.sum(axis=0), vector.toarray()[0], atol=1e-6)
-
-
 @pytest.mark.parametrize("name", HASHED)
 def test_hashed_features_are_split_by_the_words_and_2_grams_that_were_hashed(models, name):
     """Equations 6 and 7, with each text's factor taken from the length of its features."""
     model = models[name]
     frequent, dim = 6, 3
-    of_queries, of_documents = (
-        getattr(model.network, f"hashed_{side}_vectors").numpy().astype(float) for side in ("query", "document")
+    query_vectors, document_vectors = (
+        getattr(model.network, f"hashed_{side}_vectors").astype(float) for side in ("query", "document")
     )
 
     def hashed(text: str, whole: np.ndarray, parts: pd.DataFrame) -> dict[str, np.ndarray]:
@@ -161,20 +131,22 @@ def test_hashed_features_are_split_by_the_words_and_2_grams_that_were_hashed(mod
         return {part: row * np.linalg.norm(whole) / np.linalg.norm(sum(rows.values())) for part, row in rows.items()}
 
     explanation = pn.explain(model, QUERY, TEXT)
-    q = hashed(QUERY, model.features.of_queries([QUERY])[1].toarray(), explanation.query_words)
-    d = hashed(TEXT, model.features.of_documents([TEXT])[1].toarray(), explanation.document_words)
+    q = hashed(QUERY, model.features.read_queries([QUERY]).hashed.toarray(), explanation.query_words)
+    sequences, terms = pack_texts([TEXT])
+    document = model.features.read_documents(sequences, Vocabulary(terms)).hashed.toarray()
+    d = hashed(TEXT, document, explanation.document_words)
     assert max(np.abs(row).max() for row in q.values()) > 0.1
-    words = model.network.query_vectors.numpy(), model.network.document_vectors.numpy()
+    words = model.network.query_vectors, model.network.document_vectors
     ids = {term: number for number, term in enumerate(model.features.documents.vocabulary.terms)}
     for row, (query_part, query_weight) in enumerate(explanation.query_words.itertuples(index=False)):
         for column, (part, weight) in enumerate(explanation.document_words.itertuples(index=False)):
-            expected = float(model.network.mixing) * (q[query_part] @ of_queries) @ (d[part] @ of_documents)
+            expected = float(model.network.mixing) * (q[query_part] @ query_vectors) @ (d[part] @ document_vectors)
             i, j = ids.get(query_part), ids.get(part)
             if i is not None and j is not None:
                 latent = words[0][i] @ words[1][j] if i < frequent and j < frequent else 0
                 expected += query_weight * weight * (latent + (i == j))
             assert explanation.contributions[row, column] == pytest.approx(expected, abs=1e-5)
-    assert of_queries.shape == (frequent, dim)
+    assert query_vectors.shape == (frequent, dim)
 
 
 def test_2_grams_stand_beside_words_and_are_shared_by_theirs(models):
@@ -208,15 +180,15 @@ def test_so_many_pairs_are_told(models):
         pn.explain(models["low-rank"], QUERY, TEXT, pairs=0)
 
 
-@pytest.mark.parametrize("name", ["low-rank", "two vocabularies", "sparse", "hash", "hashed words", "hashed 2-grams"])
-@pytest.mark.parametrize(("query", "text"), [("", TEXT), ("zebra", TEXT), (QUERY, ""), (QUERY, "?"), (None, None)])
+@pytest.mark.parametrize("name", ["low-rank", "two vocabularies", "sparse", "hashed 2-grams"])
+@pytest.mark.parametrize(("query", "text"), [("zebra", TEXT), (QUERY, "?"), (None, None)])
 def test_nothing_to_explain_is_no_crash(models, name, query, text):
     explanation = pn.explain(models[name], query, text)
     assert explanation.to_frame().empty
     assert explanation.score == (0.0 if text == TEXT else -100.0)
     assert f"{explanation.score:.4f}" in explanation._repr_html_()
     assert "Strongest pairs" not in explanation._repr_html_()
-    explanation.plot().figure.canvas.draw()
+    explanation.plot()
 
 
 def test_the_heat_map_shows_the_strongest_words_first(models):
@@ -250,22 +222,3 @@ def test_html_escapes_shades_and_lists_pairs(models):
     frame = explanation.words
     places = [(row.start, row.end) for row in frame[frame["side"] == "document"].itertuples()]
     assert [TEXT[start:end].lower() for start, end in places] == tokenise(TEXT)
-
-
-@pytest.mark.parametrize("name", ["low-rank", "hash", "hashed 2-grams", "two vocabularies", "TFIDF"])
-def test_dropped_terms_are_score_differences(models, name):
-    model = models[name]
-    explanation = pn.explain(model, QUERY, TEXT, method="drop")
-    assert explanation.score == pytest.approx(score(model, QUERY, TEXT), abs=1e-6)
-    lost = {(row.side, row.word): row.contribution for row in explanation.to_frame().itertuples()}
-    for side, word in (("query", "navy"), ("document", "pearl"), ("document", "the")):
-        text = {"query": QUERY, "document": TEXT}
-        text[side] = " ".join(token for token in tokenise(text[side]) if token != word)
-        expected = explanation.score - score(model, text["query"], text["document"])
-        assert lost[side, word] == pytest.approx(expected, abs=1e-5)
-
-
-def test_an_unfitted_model_has_no_explanation():
-    for model in (pn.SSI(), pn.TFIDF()):
-        with pytest.raises(RuntimeError, match="fit"):
-            pn.explain(model, QUERY, TEXT)
