@@ -209,3 +209,97 @@ class SSM(EmbeddedRanker, TrainedTwoTower):
 
     def __repr__(self) -> str:
         return f"SSM(encoder={self.encoder!r}, pooling={self.pooling!r})"
+
+
+class SSMNetwork(nn.Module):
+    """The dot product of a query embedding and a document embedding, before its sigmoid.
+
+    Args:
+        encoders: What reads the words of both sides.
+        query_width: Length of what the query encoder gives.
+        document_width: Length of what the document encoder gives.
+        hidden: Length of the embeddings.
+        pooling: How the words of a document become one vector: the largest value of each unit, or an average whose
+            weights depend on the query (section 5.7).
+    """
+
+    def __init__(
+        self, encoders: TextEncoders, query_width: int, document_width: int, hidden: int, pooling: DocumentPooling
+    ):
+        super().__init__()
+        self.encoders, self.pooling = encoders, pooling
+        self.query_whole, self.document_whole = nn.Linear(query_width, hidden), nn.Linear(document_width, hidden)
+        if pooling == "attention":
+            self.query_attention = nn.Linear(query_width, hidden)
+            self.document_attention = nn.Linear(document_width, hidden)
+
+    def num_rows(self, lengths: np.ndarray) -> np.ndarray:
+        """Rows of documents that have this many words."""
+        return lengths if self.pooling == "attention" else np.ones_like(lengths)
+
+    def read_queries(self, texts: EmbeddedTexts) -> Queries:
+        """Query embeddings; with attention, what each query looks for stands beside them as its only word."""
+        _, whole = self.encoders("query", texts)  # (queries, query width)
+        sought = whole.new_zeros(len(whole), 1, 0)
+        if self.pooling == "attention":
+            sought = torch.relu(self.query_attention(whole))[:, None]  # (queries, 1, hidden)
+        return Queries(sought, torch.ones_like(texts.offsets[1:]), self.query_whole(whole))
+
+    def read_documents(self, texts: EmbeddedTexts) -> tuple[Tensor, Tensor]:
+        """What does not depend on the query.
+
+        Returns:
+            Document embeddings, float32 of shape (documents, hidden); with attention, the state of each word, of shape
+            (words, document width). And where the rows of each document start, int64 of shape (documents + 1,).
+        """
+        states, _ = self.encoders("document", texts)  # (words, document width)
+        if self.pooling == "attention":
+            return states, texts.offsets
+        vectors = self.document_whole(max_over_texts(states, texts.offsets))  # (documents, hidden)
+        return vectors, torch.arange(len(vectors) + 1, device=vectors.device)
+
+    def match(
+        self, queries: Queries, rows: Tensor, offsets: Tensor, document_rows: Tensor, matches: Matches | None
+    ) -> Tensor:
+        """Scores of documents before the sigmoid.
+
+        Args:
+            queries: The query of each group.
+            rows: What :meth:`read_documents` returned.
+            offsets: Likewise.
+            document_rows: Documents of each group, int64 of shape (groups, documents).
+            matches: Ignored.
+
+        Returns:
+            float32 of shape (groups, documents).
+        """
+        if self.pooling == "attention":
+            vectors = self.document_whole(self._attended(queries.words, rows, offsets, document_rows))
+        else:
+            vectors = rows[document_rows]  # (groups, documents, hidden)
+        return (vectors @ queries.whole[..., None]).squeeze(2)
+
+    def _attended(self, sought: Tensor, states: Tensor, offsets: Tensor, document_rows: Tensor) -> Tensor:
+        """States averaged over each document, by a softmax of how well words fit what the query looks for."""
+        lengths = offsets.diff()[document_rows][..., None]  # (groups, documents, 1)
+        steps = torch.arange(max(1, int(lengths.max())), device=states.device)
+        places = torch.where(steps < lengths, offsets[:-1][document_rows][..., None] + steps, len(states))
+        padded = nn.functional.pad(states, (0, 0, 0, 1))
+        offered = torch.relu(self.document_attention(padded))  # (words + 1, hidden)
+        fit = (nn.functional.embedding(places, offered) @ sought[:, None].transpose(2, 3)).squeeze(3)
+        weights = torch.softmax(fit.masked_fill(steps >= lengths, -1e9), dim=2)  # zeros are averaged in an empty text
+        return (weights[:, :, None] @ nn.functional.embedding(places, padded)).squeeze(2)
+
+    def encode(self, side: Literal["query", "document"], texts: EmbeddedTexts) -> Tensor:
+        """Embeddings of texts, float32 of shape (texts, hidden); zero for texts without any known word."""
+        if side == "query":
+            vectors = self.read_queries(texts).whole
+        else:
+            vectors, _ = self.read_documents(texts)
+        return vectors * texts.known[:, None]
+
+    def forward(self, groups: EmbeddedGroups) -> Tensor:
+        """Scores before the sigmoid, float32 of shape (groups, documents)."""
+        queries = self.read_queries(groups.queries).take(groups.query_rows)
+        rows, offsets = self.read_documents(groups.documents)
+        return self.match(queries, rows, offsets, groups.document_rows, groups.matches)
