@@ -121,9 +121,9 @@ def show_options(cls: type, declared: type, defaults: dict[str, Any]) -> None:
         cls.__init__ = initialise
     names = option_names(declared)
     own = own_parameters(cls.__init__).values()
+    keyword = inspect.Parameter.KEYWORD_ONLY
     shared = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults[name], annotation=_type(declared, name))
-        for name in names
+        inspect.Parameter(name, keyword, default=defaults[name], annotation=_type(declared, name)) for name in names
     ]
     owner = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     cls.__init__.__signature__ = inspect.Signature([owner, *own, *shared])
