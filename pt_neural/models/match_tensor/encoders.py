@@ -1,13 +1,15 @@
 """Each word of a text in its context: bi-directional LSTMs, or convolutions in their place (sections 3.1 and 5.6)."""
 
-from typing import Literal, NamedTuple
+from collections.abc import Collection, Mapping
+from typing import Any, Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from pt_neural.models.window_pooling import max_over_windows
+from pt_neural._arguments import checked_choice, checked_number
+from pt_neural.models.clsm.layers import max_over_windows
 from pt_neural.rankers.readers.embedded_words import EmbeddedTexts
 
 Encoder = Literal["lstm", "cnn"]
@@ -15,6 +17,30 @@ ENCODERS = ("lstm", "cnn")
 
 TEXTS_AT_ONCE = 32  # at least, on a CPU: what reading them takes then stays in its cache
 WORDS_AT_ONCE = 6400  # likewise, where texts are short
+
+
+def checked_sizes(sizes: Mapping[str, Any], choices: Mapping[str, Collection[str]]) -> dict[str, Any]:
+    """Sizes of a network as Python's own numbers.
+
+    Args:
+        sizes: Sizes, choices, and ``dropout`` by name.
+        choices: What is allowed for those that are choices.
+
+    Raises:
+        TypeError: If a size is not a number.
+        ValueError: If a size is out of range, or a choice unknown; it is named.
+    """
+    checked = {}
+    for name, value in sizes.items():
+        if name in choices:
+            checked[name] = checked_choice(name, value, choices[name])
+        elif name == "dropout":
+            checked[name] = checked_number(name, value, float, least=0)
+            if checked[name] >= 1:
+                raise ValueError(f"dropout must be below 1, not {value!r}")
+        else:
+            checked[name] = checked_number(name, value, int, least=1)
+    return checked
 
 
 class Encoded(NamedTuple):

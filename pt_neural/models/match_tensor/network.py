@@ -1,6 +1,5 @@
 """The network of Match-Tensor and its hybrids with SSM (Jaech et al., 2017, sections 3, 5.4 and 5.5)."""
 
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -9,8 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from pt_neural._arguments import checked_choice, checked_number
-from pt_neural.models.match_tensor.encoders import ENCODERS, Encoder, Queries, TextEncoders, max_over_texts
+from pt_neural.models.match_tensor.encoders import Encoder, Queries, TextEncoders, max_over_texts
 from pt_neural.rankers.readers.embedded_words import EmbeddedGroups, EmbeddedTexts
 from pt_neural.rankers.readers.word_pairs import Matches
 
@@ -23,14 +21,8 @@ SHIFTS = max(HEIGHTS)
 BEFORE = (SHIFTS - 1) // 2  # document words of a window before its middle
 
 
-@dataclass(frozen=True)
-class MatchTensorSizes:
-    """Sizes of the network (Table 2), each described at :class:`~pt_neural.MatchTensor`.
-
-    Raises:
-        TypeError: If a size is not a number.
-        ValueError: If a size is out of range, or a choice unknown.
-    """
+class MatchTensorSizes(NamedTuple):
+    """Sizes of the network (Table 2), each described at :class:`~pt_neural.MatchTensor`."""
 
     projection: int
     document_units: int
@@ -45,24 +37,6 @@ class MatchTensorSizes:
     encoder: Encoder
     channels: Channels
     pooling: Pooling
-
-    def __post_init__(self):
-        for name in self.__annotations__:
-            value = getattr(self, name)
-            if name in _CHOICES:
-                value = checked_choice(name, value, _CHOICES[name])
-            elif name == "dropout":
-                value = checked_number(name, value, float, least=0)
-            else:
-                value = checked_number(name, value, int, least=1)
-            object.__setattr__(self, name, value)
-        if self.dropout >= 1:
-            raise ValueError(f"dropout must be below 1, not {self.dropout}")
-        if self.filters % 3:
-            raise ValueError(f"filters must be a multiple of 3, as many of each height, not {self.filters}")
-
-
-_CHOICES = {"encoder": ENCODERS, "channels": ("all", "exact"), "pooling": ("per-word", "global")}
 
 
 class MatchTensorNetwork(nn.Module):
@@ -321,7 +295,9 @@ class MatchFilters(nn.Module):
             chosen = torch.relu(F.embedding(places, values.view(-1, filters)))  # (*winners, filters)
             largest = (chosen * self.second.weight).sum(dim=-1) + self.second.bias
         filled = torch.arange(words, device=values.device) < factors.query_lengths[:, None]
-        filled = filled[:, None, :, None] & (factors.lengths > 0)[..., None, None]  # (groups, documents, query words, 1)
+        filled = (
+            filled[:, None, :, None] & (factors.lengths > 0)[..., None, None]
+        )  # (groups, documents, words, 1)
         if pooling == "global":
             largest = largest.masked_fill(~filled, -torch.inf).amax(dim=2, keepdim=True)
             filled = filled.any(dim=2, keepdim=True)

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pt_neural._arguments import checked_choice
 from pt_neural._artifacts import ArtifactError
 from pt_neural.embeddings import EmbeddingSpaces, Space
 from pt_neural.rankers.readers.reader import Reader
@@ -72,6 +73,10 @@ class EmbeddedWords(Reader):
         fields: Number of fields that boundary tokens tell apart; 0 for no boundaries.
         matches: Whether the network looks at exact matches.
 
+    Raises:
+        TypeError: If the embeddings are something else.
+        ValueError: If there is no such space.
+
     Attributes:
         other_vectors: Vectors of unknown words, of the end of a document and of the beginning of each field, float32 of
             shape (1 or 2 + fields, dimensions); None before :meth:`build`.
@@ -87,7 +92,7 @@ class EmbeddedWords(Reader):
         fields: int = 0,
         matches: bool = True,
     ):
-        self.spaces, self.space = spaces, space
+        self.spaces, self.space = checked_spaces(spaces), checked_choice("space", space, ("in", "out"))
         self.query_terms, self.document_terms = query_terms, document_terms
         self.fields, self.matches = fields, matches
         self.other_vectors: np.ndarray | None = None
@@ -135,9 +140,7 @@ class EmbeddedWords(Reader):
     def read_documents(self, sequences: PackedSequences, vocabulary: Vocabulary) -> "EmbeddedCorpus":
         """Documents as sequences of words and boundaries; the rows of the last vocabulary are remembered."""
         if self.fields:
-            sequences = with_boundaries(
-                sequences, len(vocabulary), fields=self.fields, max_terms=self.document_terms
-            )
+            sequences = with_boundaries(sequences, len(vocabulary), fields=self.fields, max_terms=self.document_terms)
         else:
             sequences = sequences.take(np.arange(len(sequences)), max_terms=self.document_terms)
         rows = self._vocabulary_rows(lambda: self.rows(vocabulary.terms), vocabulary)
@@ -165,8 +168,21 @@ class EmbeddedWords(Reader):
         self.other_vectors, self.fields = vectors, max(0, len(vectors) - 2)
 
     def identity_parts(self) -> tuple[dict[str, np.ndarray], list[bytes]]:
-        """The vectors that were drawn."""
-        return {"other_vectors": self.other_vectors}, []
+        """The embeddings, and the vectors that were drawn."""
+        arrays, words = spaces_identity(self.spaces, self.space)
+        return {**arrays, "other_vectors": self.other_vectors}, words
+
+
+def checked_spaces(spaces: EmbeddingSpaces) -> EmbeddingSpaces:
+    """The embedding spaces, or a TypeError if they are something else."""
+    if not isinstance(spaces, EmbeddingSpaces):
+        raise TypeError(f"spaces must be pn.EmbeddingSpaces, not {spaces!r:.80}")
+    return spaces
+
+
+def spaces_identity(spaces: EmbeddingSpaces, space: Space) -> tuple[dict[str, np.ndarray], list[bytes]]:
+    """What tells the vectors of a space from others: the vectors, and their words."""
+    return {"spaces": spaces.vectors(space)}, ["\n".join(spaces.vocabulary.terms).encode(errors="surrogatepass")]
 
 
 def require_known_words(spaces: EmbeddingSpaces, vocabulary: Vocabulary) -> None:

@@ -9,8 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from pt_neural._arguments import checked_choice
 from pt_neural.embeddings import EmbeddingSpaces, Space
-from pt_neural.rankers.readers.embedded_words import require_known_words
+from pt_neural.rankers.readers.embedded_words import checked_spaces, require_known_words, spaces_identity
 from pt_neural.rankers.readers.reader import Reader
 from pt_neural.text import PackedSequences, Vocabulary, pack_texts
 from pt_neural.text.vocabulary import LastVocabulary
@@ -56,6 +57,10 @@ class WordIds(Reader):
         query_terms: Words of a query that are read.
         document_terms: Words of a document that are read.
 
+    Raises:
+        TypeError: If the embeddings are something else.
+        ValueError: If there is no such space.
+
     Example::
 
         reader = WordIds(spaces, document_terms=100)
@@ -65,7 +70,7 @@ class WordIds(Reader):
     def __init__(
         self, spaces: EmbeddingSpaces, space: Space = "in", *, query_terms: int = 8, document_terms: int = 200
     ):
-        self.spaces, self.space = spaces, space
+        self.spaces, self.space = checked_spaces(spaces), checked_choice("space", space, ("in", "out"))
         self.query_terms, self.document_terms = query_terms, document_terms
         self._vocabulary_ids = LastVocabulary()
 
@@ -110,8 +115,8 @@ class WordIds(Reader):
         """Read nothing."""
 
     def identity_parts(self) -> tuple[dict[str, np.ndarray], list[bytes]]:
-        """Nothing: two readers of the same embeddings are alike."""
-        return {}, []
+        """The embeddings that training starts from."""
+        return spaces_identity(self.spaces, self.space)
 
 
 class WordEmbedding(nn.Embedding):
