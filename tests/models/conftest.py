@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from pt_neural.rankers.embedded import WordVectors
-from pt_neural.rankers.hashed import PADDING
+from pt_neural.rankers.readers.hashed_ngrams import PADDING
 from pt_neural.text import WordHashing, tokenise
 
 
@@ -20,24 +19,6 @@ def with_random_weights():
             for weight in network.parameters():
                 weight.copy_(torch.from_numpy(random.normal(scale=scale, size=weight.shape)))
         model._install(hashing, network.eval())
-        return model
-
-    return install
-
-
-@pytest.fixture
-def as_if_trained():
-    """Gives a ranker over word embeddings weights that nothing has trained."""
-
-    def install(model, *, seed=5, scale=0.4):
-        torch.manual_seed(seed)
-        model._settle_fields()
-        vectors = WordVectors.draw(model.spaces, model.space, len(model.fields) + 1 if model.boundaries else 0)
-        network = model._new_network()
-        with torch.no_grad():
-            for weight in network.parameters():
-                weight.normal_(std=scale)
-        model._install(vectors, network.eval())
         return model
 
     return install
