@@ -415,9 +415,7 @@ def test_settings_count_until_the_model_is_trained(untrained, hybrid):
     model.second_filters, model.boundaries, model.encoder = np.int64(3), False, "cnn"
     model.fit(CANDIDATES, QRELS)
     same = untrained("hybrid", second_filters=3, boundaries=False, encoder="cnn", training=quiet())
-    pd.testing.assert_frame_equal(
-        model.transform(CANDIDATES), same.fit(CANDIDATES, QRELS).transform(CANDIDATES)
-    )
+    pd.testing.assert_frame_equal(model.transform(CANDIDATES), same.fit(CANDIDATES, QRELS).transform(CANDIDATES))
     assert type(model.settings()["second_filters"]) is int  # which JSON can hold
     copy = pickle.loads(pickle.dumps(hybrid))
     copy.spaces = pn.EmbeddingSpaces.from_vectors(KNOWN, *np.ones((2, len(KNOWN), 7)))
