@@ -13,7 +13,7 @@ TENSOR = {"tensor_size": 8, "filters": 12, "second_filters": 8, "hidden": 16}
 
 
 def training(**options) -> pn.Training:
-    settings = {"epochs": 12, "batch_size": 16, "learning_rate": 8e-3, "negatives": "judged", "num_negatives": 1}
+    settings = {"epochs": 8, "batch_size": 16, "learning_rate": 0.012, "negatives": "judged", "num_negatives": 1}
     return pn.Training(**{**settings, "verbose": False, "device": "cpu", **options})
 
 
@@ -30,7 +30,7 @@ def hybrid(spaces, **options) -> pn.MatchTensorSSM:
 
 
 def accuracy(model, frame: pd.DataFrame, held_out: int) -> float:
-    """How often the relevant one of the two documents of a held-out query is above the other, once trained."""
+    """How often the relevant document of a held-out query ranks above the other one, once the model is trained."""
     model.fit(frame[:-held_out], frame[:-held_out][["qid", "docno", "label"]])
     scores = model.transform(frame[-held_out:])["score"].to_numpy().reshape(-1, 2)
     return float((scores[:, 1] > scores[:, 0] + 1e-5).mean())
@@ -50,7 +50,7 @@ def phrases() -> tuple[pn.EmbeddingSpaces, pd.DataFrame]:
     random = np.random.default_rng(0)
     words = [f"w{number}" for number in range(60)]
     rows = []
-    for number in range(300):
+    for number in range(120):
         first, second, *others = random.choice(words, 11, replace=False)
         for label, between in enumerate([random.integers(4, 9), 0]):
             place = random.integers(0, 10 - between)
@@ -66,7 +66,7 @@ def orders() -> tuple[pn.EmbeddingSpaces, pd.DataFrame]:
     random = np.random.default_rng(1)
     words = [f"w{number}" for number in range(60)]
     rows = []
-    for number in range(300):
+    for number in range(120):
         first, second, *others = random.choice(words, 8, replace=False)
         place = random.integers(0, 7)
         for label, pair in enumerate([(second, first), (first, second)]):
@@ -85,7 +85,7 @@ def synonyms() -> tuple[pn.EmbeddingSpaces, pd.DataFrame]:
     asked, written = (topics[topic] + 0.15 * random.normal(size=(count, 12)) for _ in range(2))
     words = [f"{kind}{number}" for kind in "xy" for number in range(count)]
     rows = []
-    for number in range(count):
+    for number in range(250):
         neutral = [f"z{other}" for other in random.integers(20, size=6)]
         same, different = (random.choice(np.flatnonzero((topic == topic[number]) == alike)) for alike in (True, False))
         for label, other in enumerate([different, same]):
@@ -102,7 +102,7 @@ def names() -> tuple[pn.EmbeddingSpaces, pd.DataFrame]:
     random = np.random.default_rng(3)
     words = [f"w{number}" for number in range(30)]
     rows = []
-    for number in range(200):
+    for number in range(120):
         others = random.choice(words, 7)
         for label, name in enumerate([f"stranger{number}", f"name{number}"]):
             text = " ".join(random.permutation([*others, name]))
@@ -118,49 +118,52 @@ MODELS = {
     "hybrid": hybrid,
     "hybrid of exact matches": lambda spaces, **options: hybrid(spaces, channels="exact", **options),
 }
+MORE = [
+    ("phrases", "SSM", "lstm", False),
+    ("orders", "SSM", "cnn", False),
+    ("synonyms", "SSM", "cnn", True),
+    ("synonyms", "Match-Tensor", "cnn", True),
+    ("synonyms", "Match-Tensor of exact matches", "lstm", False),
+    ("names", "hybrid of exact matches", "lstm", True),
+]
 
 
 @pytest.mark.parametrize(
     ("collection", "name", "encoder", "learns"),
     [
         ("phrases", "Match-Tensor", "lstm", True),
-        ("phrases", "SSM", "lstm", False),
         ("orders", "Match-Tensor", "cnn", True),
-        ("orders", "SSM", "cnn", False),
         ("synonyms", "SSM", "lstm", True),
-        ("synonyms", "SSM", "cnn", True),
         ("synonyms", "SSM with attention", "lstm", True),
-        ("synonyms", "Match-Tensor", "lstm", True),
         ("synonyms", "hybrid of exact matches", "cnn", True),  # by its half that is SSM's
-        ("synonyms", "Match-Tensor of exact matches", "lstm", False),
-        ("names", "hybrid of exact matches", "lstm", True),
         ("names", "Match-Tensor of exact matches", "cnn", True),
         ("names", "hybrid", "lstm", True),
         ("names", "SSM", "lstm", False),
+        *(pytest.param(*case, marks=pytest.mark.long) for case in MORE),
     ],
 )
 def test_each_model_learns_what_it_can_see(request, collection, name, encoder, learns):
-    """Of what a model cannot see, chance has a half; where it cannot tell two documents apart, they tie."""
+    """Chance decides half of what a model cannot see; two documents that look alike to it tie."""
     spaces, frame = request.getfixturevalue(collection)
-    found = accuracy(MODELS[name](spaces, encoder=encoder), frame, held_out=200)
-    assert found > 0.8 if learns else found < 0.7
+    found = accuracy(MODELS[name](spaces, encoder=encoder), frame, held_out=100 if collection == "synonyms" else 80)
+    assert found > 0.75 if learns else found < 0.7
 
 
 def test_dev_queries_stop_the_training_and_choose_the_weights(names):
     spaces, frame = names
-    parts = [part for start, end in ((0, 200), (200, 300)) for part in (frame[start:end], frame[start:end])]
+    parts = [part for start, end in ((0, 160), (160, 240)) for part in (frame[start:end], frame[start:end])]
     model = match_tensor(spaces, training=training(epochs=40, patience=2, dev_measure="RR")).fit(*parts)
     best = model.history["dev RR"]
     assert len(best) < 40
     assert best.max() > 0.95
-    scores = model.transform(frame[200:300])["score"].to_numpy().reshape(-1, 2)
+    scores = model.transform(frame[160:])["score"].to_numpy().reshape(-1, 2)
     reciprocal_ranks = np.where(scores[:, 1] > scores[:, 0], 1, 0.5)
     assert reciprocal_ranks.mean() == pytest.approx(best.max())
 
 
 def test_kept_documents_of_a_trained_model_score_nearly_alike(phrases, tmp_path):
     spaces, frame = phrases
-    model = match_tensor(spaces, training=training(epochs=4)).fit(frame, frame[["qid", "docno", "label"]])
+    model = match_tensor(spaces, training=training(epochs=2)).fit(frame, frame[["qid", "docno", "label"]])
     by_text = model.transform(frame)["score"]
     for dtype, tolerance in (("float16", 0.005), ("int8", 0.05)):
         model.representations = model.index(tmp_path / dtype, frame.to_dict("records"), dtype=dtype, verbose=False)
