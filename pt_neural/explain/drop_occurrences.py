@@ -10,8 +10,7 @@ from pt_neural.explain.dropping import LEGEND, checked_terms, left_out
 from pt_neural.explain.explanation import SIDES, Side
 from pt_neural.explain.parts import PartsExplanation
 from pt_neural.explain.words import word_occurrences
-from pt_neural.models import Duet
-from pt_neural.models.duet_features import DuetParts
+from pt_neural.models.duet.duet import Duet, DuetParts
 from pt_neural.rankers.interaction import Interaction
 from pt_neural.rankers.kept_documents import KeptDocuments
 from pt_neural.text import tokenise
