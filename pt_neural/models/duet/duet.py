@@ -16,7 +16,7 @@ from pt_neural.models.duet.networks import DuetNetwork, DuetSizes, joint_scores
 from pt_neural.rankers.interaction import InteractionRanker, KeptReader
 from pt_neural.rankers.options import KeptInteractionOptions, TrainedOptions
 from pt_neural.rankers.readers.reader import to_device
-from pt_neural.rankers.readers.word_pairs import PairTexts, WordPairs, pair_up
+from pt_neural.rankers.readers.word_pairs import PairTexts, WordPairs
 from pt_neural.text import ForwardIndex
 
 PAIRS_PER_ROUND = 8  # of one document, so that documents with many queries do not fill a batch with padding
@@ -122,41 +122,35 @@ class DuetRanker(InteractionRanker):
         """The output of each part before its tanh; each query and each document is read once for all its pairs."""
         device = next(network.parameters()).device
         outputs = torch.empty(len(query_rows), len(self.parts))
-        lengths = texts.lengths(np.arange(len(texts.documents)))
         with torch.inference_mode():
-            queries = documents = None
-            if self.reads_words:
-                queries = self._read_queries(network, texts)  # (queries, filters)
-            for block, pairs in self._blocks(lengths, document_rows):
-                if self.reads_words:
-                    documents = self._read_block(network, texts, block, kept)  # (documents, filters, hidden)
-                for some in _rounds(document_rows[pairs], PAIRS_PER_ROUND):
-                    chosen = pairs[some]
-                    round_queries, round_documents = query_rows[chosen], document_rows[chosen]
-                    found = []
-                    if "local" in self.parts:
-                        matches = to_device(texts.find_matches(round_queries, round_documents), device)
-                        found.append(network.local(matches, len(chosen)))
-                    if self.reads_words:
-                        units, places = _take(documents, block, round_documents)
-                        pairing = to_device(pair_up(round_queries, places), device)
-                        found.append(network.distributed.match(queries, units, pairing))
-                    outputs[chosen] = torch.stack(found, dim=1).cpu()
+            queries = self._read_queries(network, texts)  # (queries, filters)
+            for block, pairs in self._blocks(texts.lengths, document_rows):
+                documents = self._read_documents(network, texts, block, kept)  # (documents, filters, hidden)
+                for chosen in _rounds(document_rows, pairs):
+                    rows, places = _rows_in(block, document_rows[chosen])
+                    inputs = to_device(texts.match(query_rows[chosen], document_rows[chosen], places), device)
+                    part = documents if rows is None or documents is None else documents[rows.to(device)]
+                    outputs[chosen] = network.match(inputs, queries, part).cpu()
         return outputs
 
-    def _read_queries(self, network: DuetNetwork, texts: PairTexts) -> Tensor:
-        """The distributed part's vector of each query, (queries, filters)."""
+    def _read_queries(self, network: DuetNetwork, texts: PairTexts) -> Tensor | None:
+        """What the distributed part makes of each query, (queries, filters); None if there is no such part."""
+        if texts.hashed_queries is None:
+            return None
         device, number = next(network.parameters()).device, len(texts.hashed_queries)
         steps = np.array_split(np.arange(number), number // QUERIES_PER_STEP + 1)
-        batches = (to_device(texts.hashed_queries.take(step), device) for step in steps)
-        return torch.cat([network.distributed.read_queries(batch) for batch in batches])
+        return torch.cat([network.read_queries(to_device(texts.hashed_queries.take(step), device)) for step in steps])
 
-    def _read_block(self, network: DuetNetwork, texts: PairTexts, block: np.ndarray, kept: KeptReader | None) -> Tensor:
-        """What the distributed part needs of documents, the longest first: (documents, filters, hidden)."""
+    def _read_documents(
+        self, network: DuetNetwork, texts: PairTexts, block: np.ndarray, kept: KeptReader | None = None
+    ) -> Tensor | None:
+        """What it makes of documents, the longest first, (documents, filters, hidden); read from ``kept`` if given."""
+        if texts.hashed_documents is None:
+            return None
         device = next(network.parameters()).device
         if kept is not None:
             return torch.from_numpy(kept(block)[0]).unflatten(0, (len(block), self.filters)).to(device)
-        return network.distributed.read_documents(to_device(texts.hashed_documents.take(block), device))
+        return network.read_documents(to_device(texts.hashed_documents.take(block), device))
 
     def kept_columns(self) -> int:
         """Hidden units of the distributed part."""
@@ -170,10 +164,9 @@ class DuetRanker(InteractionRanker):
         """Encode all documents of a forward index, those of similar length together."""
         network = self._fitted()
         texts = self.reader.pair([], documents.all(), documents.vocabulary)
-        numbers = np.arange(len(documents))
-        for block, _ in self._blocks(texts.lengths(numbers), numbers, unit="doc", verbose=verbose):
+        for block, _ in self._blocks(texts.lengths, np.arange(len(documents)), unit="doc", verbose=verbose):
             with torch.inference_mode():
-                yield block, self._read_block(network, texts, block, None).flatten(0, 1).cpu().numpy()
+                yield block, self._read_documents(network, texts, block).flatten(0, 1).cpu().numpy()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -377,26 +370,30 @@ class DuetParts(pt.Transformer):
         return f"{self.duet!r}.{'+'.join(self.names)}"
 
 
-def _rounds(documents: np.ndarray, most: int) -> list[np.ndarray]:
-    """Divide pairs into rounds with at most ``most`` pairs of any document: numbers of the pairs of each round."""
-    order = np.argsort(documents, kind="stable")
-    counts = np.bincount(documents)
-    number = (np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)) // most
-    sequence = np.argsort(number, kind="stable")
-    return np.split(order[sequence], np.cumsum(np.bincount(number))[:-1])
-
-
-def _take(units: Tensor, block: np.ndarray, documents: np.ndarray) -> tuple[Tensor, np.ndarray]:
-    """The units of the documents of some pairs, and the place of each pair's document among them.
+def _rounds(document_rows: np.ndarray, pairs: np.ndarray) -> list[np.ndarray]:
+    """Divide pairs into rounds with few pairs of any document: numbers of the pairs of each round.
 
     Args:
-        units: Shape (documents of the block, filters, hidden).
+        document_rows: The document of each pair there is.
+        pairs: Numbers of the pairs to divide.
+    """
+    documents = document_rows[pairs]
+    order = np.argsort(documents, kind="stable")
+    counts = np.bincount(documents)
+    number = (np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)) // PAIRS_PER_ROUND
+    sequence = np.argsort(number, kind="stable")
+    return np.split(pairs[order[sequence]], np.cumsum(np.bincount(number))[:-1])
+
+
+def _rows_in(block: np.ndarray, documents: np.ndarray) -> tuple[Tensor | None, np.ndarray]:
+    """Rows of a block that some pairs need, None for all of them, and the place of each pair's document among these.
+
+    Args:
         block: Numbers of the documents of the block.
         documents: The document of each pair.
     """
     order = np.argsort(block)
     distinct, places = np.unique(documents, return_inverse=True)
     if len(distinct) == len(block):
-        return units, order[places]
-    rows = order[np.searchsorted(block, distinct, sorter=order)]
-    return units[torch.from_numpy(rows).to(units.device)], places
+        return None, order[places]
+    return torch.from_numpy(order[np.searchsorted(block, distinct, sorter=order)]), places

@@ -1,6 +1,7 @@
 """Reader of pairs of texts: exact matches of the query's terms in the document, and words as letter n-grams."""
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +14,6 @@ from pt_neural._arguments import checked_integers, checked_number
 from pt_neural.rankers.readers.hashed_ngrams import HashedCorpus, HashedTexts, word_bags
 from pt_neural.rankers.readers.reader import Reader
 from pt_neural.text import PackedSequences, Vocabulary, WordHashing, pack_texts
-from pt_neural.text.packed import offsets_of
 from pt_neural.text.vocabulary import LastVocabulary
 
 
@@ -47,15 +47,15 @@ class PairInputs(NamedTuple):
 
     Attributes:
         matches: Exact matches of each pair; None if the network does not look at them.
-        queries: The queries as sequences of words; None if the network looks at exact matches only.
-        documents: The documents, the longest first; None likewise.
         pairing: Which queries the documents are matched with.
+        queries: The queries as sequences of words; None if the network looks at exact matches only, or has read them.
+        documents: The documents, the longest first; None likewise.
     """
 
     matches: Matches | None
-    queries: HashedTexts | None
-    documents: HashedTexts | None
     pairing: Pairing
+    queries: HashedTexts | None = None
+    documents: HashedTexts | None = None
 
 
 class PairTexts:
@@ -69,6 +69,9 @@ class PairTexts:
         matches: Whether exact matches are wanted.
         hashed_queries: The queries as sequences of words; None if words are not wanted.
         hashed_documents: The documents likewise.
+
+    Attributes:
+        lengths: Number of terms of each document that count, int64.
     """
 
     def __init__(
@@ -88,13 +91,8 @@ class PairTexts:
         self.matches = matches
         self.hashed_queries = hashed_queries
         self.hashed_documents = hashed_documents
+        self.lengths = np.minimum(np.diff(documents.offsets), document_terms)
         self._table = np.zeros(num_terms + 1, dtype=np.int32)
-
-    def lengths(self, documents: np.ndarray) -> np.ndarray:
-        """Terms that count of the documents with these numbers, int64."""
-        return np.minimum(
-            self.documents.offsets[documents + 1] - self.documents.offsets[documents], self.document_terms
-        )
 
     def batch(self, queries: np.ndarray, documents: np.ndarray) -> PairInputs:
         """Some pairs.
@@ -107,16 +105,28 @@ class PairTexts:
             queries = np.repeat(queries[:, None], documents.shape[1], axis=1)
         distinct_queries, query_rows = np.unique(queries, return_inverse=True)
         distinct_documents, document_rows = np.unique(documents, return_inverse=True)
-        order = np.argsort(-self.lengths(distinct_documents), kind="stable")
+        order = np.argsort(-self.lengths[distinct_documents], kind="stable")
         document_rows = np.argsort(order)[document_rows.reshape(documents.shape)]
-        pairing = pair_up(query_rows.reshape(documents.shape), document_rows)
-        matches = hashed_queries = hashed_documents = None
-        if self.matches:
-            matches = self.find_matches(queries.ravel(), documents.ravel())
-        if self.hashed_queries is not None:
-            hashed_queries = self.hashed_queries.take(distinct_queries)
-            hashed_documents = self.hashed_documents.take(distinct_documents[order])
-        return PairInputs(matches, hashed_queries, hashed_documents, pairing)
+        pairs = PairInputs(
+            self.find_matches(queries.ravel(), documents.ravel()) if self.matches else None,
+            pair_up(query_rows.reshape(documents.shape), document_rows),
+        )
+        if self.hashed_queries is None:
+            return pairs
+        hashed_documents = self.hashed_documents.take(distinct_documents[order])
+        return pairs._replace(queries=self.hashed_queries.take(distinct_queries), documents=hashed_documents)
+
+    def match(self, queries: np.ndarray, documents: np.ndarray, document_rows: np.ndarray) -> PairInputs:
+        """Some pairs of texts that a network has read already.
+
+        Args:
+            queries: Numbers of queries, int64 of shape (pairs,).
+            documents: Numbers of documents, likewise.
+            document_rows: The row of each pair's document in what the network has made of documents, likewise.
+        """
+        return PairInputs(
+            self.find_matches(queries, documents) if self.matches else None, pair_up(queries, document_rows)
+        )
 
     def find_matches(self, queries: np.ndarray, documents: np.ndarray) -> Matches:
         """Exact matches of pairs, given by numbers of queries and documents, int64 of shape (pairs,)."""
@@ -168,7 +178,7 @@ class WordPairs(Reader):
 
     def read_documents(self, sequences: PackedSequences, vocabulary: Vocabulary) -> HashedCorpus:
         """Documents as sequences of hashed words; the words of the last vocabulary stay hashed."""
-        bags = self._bags(lambda: word_bags(vocabulary.terms, self.hashing), vocabulary)
+        bags = self._bags(partial(word_bags, vocabulary.terms, self.hashing), vocabulary)
         return HashedCorpus(sequences, bags, max_terms=self.document_terms, keep_rest=False)
 
     def pair(self, query_texts: Sequence[str], documents: PackedSequences, vocabulary: Vocabulary) -> PairTexts:
@@ -270,7 +280,8 @@ def exact_matches(
     bag = order[pair] * width + np.concatenate(slots)
     sequence = np.argsort(bag, kind="stable")
     positions = (hit - texts.offsets[pair])[sequence]
-    offsets = offsets_of(np.bincount(bag, minlength=len(query_rows) * width))
+    offsets = np.zeros(len(query_rows) * width + 1, dtype=np.int64)
+    np.cumsum(np.bincount(bag, minlength=len(offsets) - 1), out=offsets[1:])
     return Matches(torch.from_numpy(positions), torch.from_numpy(offsets))
 
 
