@@ -174,7 +174,7 @@ class WordPairs(Reader):
     def read_queries(self, texts: Sequence[str]) -> HashedCorpus:
         """Queries as sequences of hashed words."""
         sequences, terms = pack_texts(texts)
-        return self._hashed_queries(self._cut(sequences), terms)
+        return HashedCorpus(sequences, word_bags(terms, self.hashing), max_terms=self.query_terms, keep_rest=False)
 
     def read_documents(self, sequences: PackedSequences, vocabulary: Vocabulary) -> HashedCorpus:
         """Documents as sequences of hashed words; the words of the last vocabulary stay hashed."""
@@ -184,23 +184,21 @@ class WordPairs(Reader):
     def pair(self, query_texts: Sequence[str], documents: PackedSequences, vocabulary: Vocabulary) -> PairTexts:
         """Queries and documents of which any pairs can be taken."""
         sequences, terms = pack_texts(query_texts)
-        queries = self._cut(sequences)
-        reads_words = self.hashing is not None
+        queries = sequences.take(np.arange(len(sequences)), max_terms=self.query_terms)
+        ids, num_terms = vocabulary.ids(terms), len(vocabulary)
+        hashed_queries = hashed_documents = None
+        if self.hashing is not None:
+            hashed_queries = HashedCorpus(queries, word_bags(terms, self.hashing))
+            hashed_documents = self.read_documents(documents, vocabulary)
         return PairTexts(
-            PackedSequences(vocabulary.ids(terms)[queries.terms], queries.offsets),
+            PackedSequences(ids[queries.terms], queries.offsets),
             documents,
-            len(vocabulary),
+            num_terms,
             document_terms=self.document_terms,
             matches=self.matches,
-            hashed_queries=self._hashed_queries(queries, terms) if reads_words else None,
-            hashed_documents=self.read_documents(documents, vocabulary) if reads_words else None,
+            hashed_queries=hashed_queries,
+            hashed_documents=hashed_documents,
         )
-
-    def _cut(self, queries: PackedSequences) -> PackedSequences:
-        return queries.take(np.arange(len(queries)), max_terms=self.query_terms)
-
-    def _hashed_queries(self, queries: PackedSequences, terms: Sequence[str]) -> HashedCorpus:
-        return HashedCorpus(queries, word_bags(terms, self.hashing))
 
     def save(self, directory: Path) -> None:
         """Write the n-grams, if there are any."""
@@ -260,29 +258,35 @@ def exact_matches(
         Matches of as many query terms per pair as the longest of all queries has.
     """
     width = int(np.diff(queries.offsets).max(initial=0))
-    order = np.argsort(query_rows, kind="stable")
-    texts = documents.take(document_rows[order], max_terms=max_terms)
-    bounds = np.flatnonzero(np.diff(query_rows[order], prepend=-1, append=-1))  # of the pairs of each query
+    order = np.argsort(query_rows, kind="stable")  # pairs of the same query follow each other
+    bounds = np.flatnonzero(np.diff(query_rows[order], prepend=-1, append=-1))
+    starts, ends = documents.offsets[document_rows[order]], documents.offsets[document_rows[order] + 1]
+    if max_terms is not None:
+        ends = np.minimum(ends, starts + max_terms)
+    offsets = np.zeros(len(order) + 1, dtype=np.int64)  # of the documents of all pairs, one after the other
+    np.cumsum(ends - starts, out=offsets[1:])
+    texts = [slice(*span) for span in zip(starts.tolist(), ends.tolist(), strict=True)]
+    document_terms = np.asarray(documents.terms)  # still mapped; NumPy slices it faster
     slots, hits = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
-    for first, last in pairwise(bounds):
+    for first, last in pairwise(bounds.tolist()):
         query = query_rows[order[first]]
         terms = queries.terms[queries.offsets[query] : queries.offsets[query + 1]]
-        start, end = texts.offsets[first], texts.offsets[last]
-        for places in _by_occurrence(terms):
+        if not (by_occurrence := _by_occurrence(terms)):
+            continue
+        block = np.concatenate([document_terms[text] for text in texts[first:last]])
+        for places in by_occurrence:
             table[terms[places]] = places + 1
-            found = table[texts.terms[start:end]]
+            found = table[block]
             table[terms[places]] = 0
             matched = np.flatnonzero(found)
             slots.append(found[matched] - 1)
-            hits.append(matched + start)
-    hit = np.concatenate(hits)  # places in all texts together
-    pair = np.searchsorted(texts.offsets, hit, side="right") - 1
-    bag = order[pair] * width + np.concatenate(slots)
-    sequence = np.argsort(bag, kind="stable")
-    positions = (hit - texts.offsets[pair])[sequence]
-    offsets = np.zeros(len(query_rows) * width + 1, dtype=np.int64)
-    np.cumsum(np.bincount(bag, minlength=len(offsets) - 1), out=offsets[1:])
-    return Matches(torch.from_numpy(positions), torch.from_numpy(offsets))
+            hits.append(matched + offsets[first])
+    hit = np.concatenate(hits)
+    pair = np.searchsorted(offsets, hit, side="right") - 1
+    row = order[pair] * width + np.concatenate(slots)  # of the interaction matrices: a query term of a pair
+    sequence = np.argsort(row, kind="stable")
+    ends = np.cumsum(np.bincount(row, minlength=len(query_rows) * width))
+    return Matches(torch.from_numpy((hit - offsets[pair])[sequence]), torch.from_numpy(np.append(0, ends)))
 
 
 def _by_occurrence(terms: np.ndarray) -> list[np.ndarray]:
