@@ -112,11 +112,10 @@ def show_options(cls: type, declared: type, defaults: dict[str, Any]) -> None:
     The constructor takes them as ``**options``; ``help()``, editors and PyTerrier's inspection see each by its name.
     """
     if "__init__" not in cls.__dict__:
-        inherited = cls.__init__
 
-        @wraps(inherited)
+        @wraps(cls.__init__)
         def initialise(self: Any, *args: Any, **options: Any) -> None:
-            inherited(self, *args, **options)
+            super(cls, self).__init__(*args, **options)
 
         cls.__init__ = initialise
     names = option_names(declared)
