@@ -7,10 +7,9 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import numpy as np
+import numpy as np
 
 METADATA = "pt_meta.json"
 
@@ -125,9 +124,8 @@ def read_json(path: str | os.PathLike) -> Any:
         raise ArtifactError(f"{path} is damaged: {error}") from None
 
 
-def write_tensors(path: str | os.PathLike, tensors: "dict[str, np.ndarray]") -> None:
+def write_tensors(path: str | os.PathLike, tensors: dict[str, np.ndarray]) -> None:
     """Write named arrays of any shapes and numeric dtypes as a safetensors file."""
-    import numpy as np
     from safetensors.numpy import save_file
 
     # safetensors writes an array's memory as it lies there, transposed or not.
@@ -137,7 +135,7 @@ def write_tensors(path: str | os.PathLike, tensors: "dict[str, np.ndarray]") -> 
     Path(path).chmod(0o666 & ~umask)  # safetensors makes files that only their owner can read
 
 
-def read_tensors(path: str | os.PathLike) -> "dict[str, np.ndarray]":
+def read_tensors(path: str | os.PathLike) -> dict[str, np.ndarray]:
     """Read the arrays of a safetensors file; a missing or damaged file raises :class:`ArtifactError` naming it."""
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
@@ -148,6 +146,31 @@ def read_tensors(path: str | os.PathLike) -> "dict[str, np.ndarray]":
         raise ArtifactError(f"{path} is missing; the directory is not a complete artifact") from None
     except (SafetensorError, OSError, ValueError, TypeError, KeyError) as error:
         raise ArtifactError(f"{path} is damaged: {error}") from None
+
+
+def load_array(path: str | os.PathLike, *, dtype: type, ndim: int = 1, memory_map: bool = True) -> np.ndarray:
+    """Read a ``.npy`` file that must hold a certain kind of array; nothing is ever unpickled.
+
+    Args:
+        path: The file.
+        dtype: The dtype that the array must have.
+        ndim: The number of dimensions that it must have.
+        memory_map: Map the file, read-only, instead of reading it.
+
+    Raises:
+        ArtifactError: If the file is missing, damaged, or holds another kind of array.
+    """
+    try:
+        array = np.load(path, mmap_mode="r" if memory_map else None, allow_pickle=False)
+    except FileNotFoundError:
+        raise ArtifactError(f"{path} is missing; the directory is not a complete artifact") from None
+    except (ValueError, EOFError, OSError) as error:
+        raise ArtifactError(f"{path} is damaged: {error}") from None
+    if array.dtype != dtype or array.ndim != ndim:
+        raise ArtifactError(
+            f"{path} is damaged: it holds {array.ndim} dimensions of {array.dtype}, not {ndim} of {np.dtype(dtype)}"
+        )
+    return array
 
 
 def write_metadata(directory: str | os.PathLike, *, type: str, format: str, version: int = 1, **details: Any) -> None:

@@ -12,7 +12,7 @@ import pandas as pd
 import pyterrier as pt
 
 from pt_neural.text import PackedSequences, Vocabulary, frame_texts, join_fields, tokenise
-from pt_neural.text.spool import TermSpool, load_sequences
+from pt_neural.text.corpus import TermSpool, load_sequences
 
 _OFTEN = 30  # a word that occurs more often is skipped at random
 _LONGEST = 10_000  # gensim drops what is beyond this many words of a sequence
