@@ -112,18 +112,17 @@ def show_options(cls: type, declared: type, defaults: dict[str, Any]) -> None:
     The constructor takes them as ``**options``; ``help()``, editors and PyTerrier's inspection see each by its name.
     """
     if "__init__" not in cls.__dict__:
-        inherited = cls.__init__
 
-        @wraps(inherited)
+        @wraps(cls.__init__)
         def initialise(self: Any, *args: Any, **options: Any) -> None:
-            inherited(self, *args, **options)
+            super(cls, self).__init__(*args, **options)
 
         cls.__init__ = initialise
     names = option_names(declared)
     own = own_parameters(cls.__init__).values()
+    keyword = inspect.Parameter.KEYWORD_ONLY
     shared = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults[name], annotation=_type(declared, name))
-        for name in names
+        inspect.Parameter(name, keyword, default=defaults[name], annotation=_type(declared, name)) for name in names
     ]
     owner = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     cls.__init__.__signature__ = inspect.Signature([owner, *own, *shared])

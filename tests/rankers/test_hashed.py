@@ -5,9 +5,9 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from pt_neural.rankers.hashed import PADDING, HashedCorpus, word_bags
 from scipy.sparse import csr_array
 
-from pt_neural.rankers.hashed import PADDING, HashedCorpus, word_bags
 from pt_neural.rankers.towers import TowerCollate
 from pt_neural.text import PackedSequences, WordHashing
 from pt_neural.text.packed import offsets_of

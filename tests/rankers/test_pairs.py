@@ -5,8 +5,8 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-
 from pt_neural.rankers.hashed import word_bags
+
 from pt_neural.rankers.pairs import PairTexts, exact_matches, moved, pair_up, rounds
 from pt_neural.text import PackedSequences, Vocabulary, WordHashing, pack_texts, tokenise
 

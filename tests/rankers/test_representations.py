@@ -6,11 +6,11 @@ from collections import namedtuple
 
 import numpy as np
 import pytest
+from pt_neural.rankers.representations import DocumentRepresentations, forward_index_writer
 
 import pt_neural as pn
 from pt_neural._artifacts import ArtifactError
 from pt_neural.rankers import representations
-from pt_neural.rankers.representations import DocumentRepresentations, forward_index_writer
 
 CORPUS = [{"docno": f"d{i}", "text": f"word{i} city"} for i in range(7)]
 LENGTHS = np.array([3, 1, 0, 4, 0, 2, 1])

@@ -6,12 +6,12 @@ import shutil
 
 import numpy as np
 import pytest
+from pt_neural.rankers.growing_array import GrowingArray
+from pt_neural.rankers.weighed import Weighed
 from scipy.sparse import csr_array, random_array
 
 from pt_neural._artifacts import ArtifactError
 from pt_neural.rankers import TermVectors, postings
-from pt_neural.rankers.growing_array import GrowingArray
-from pt_neural.rankers.weighed import Weighed
 
 NAMES = [f"{side}_{part}.npy" for side in ("rows", "postings") for part in ("weights", "indices", "offsets")]
 

@@ -41,7 +41,7 @@ class HashedTexts(NamedTuple):
 
 
 def word_bags(terms: Sequence[str], hashing: WordHashing) -> csr_array:
-    """The letter n-grams of each term, then of the padding word, then an empty row, which -1 (unknown terms) selects."""
+    """The letter n-grams of each term, then of the padding word, then an empty row: -1 is an unknown term."""
     bags = hashing.bags([*terms, PADDING])
     starts = np.append(bags.indptr, bags.indptr[-1])
     return csr_array((bags.data, bags.indices, starts), shape=(len(terms) + 2, len(hashing)))

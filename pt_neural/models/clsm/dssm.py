@@ -2,24 +2,28 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar, Unpack
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pt_neural._arguments import checked_integers
-from pt_neural.models.hashing_layer import HashingLayer
-from pt_neural.rankers.hashed import HashedTexts
-from pt_neural.rankers.hashed_two_tower import HashedTwoTower
-from pt_neural.text import ForwardIndex
-from pt_neural.training import Training
+from pt_neural._arguments import checked_choice, checked_integers
+from pt_neural.models.clsm.layers import CosineTowers
+from pt_neural.rankers.options import TowerOptions
+from pt_neural.rankers.readers.hashed_ngrams import HashedNgrams, HashedTexts, HashingLayer
+from pt_neural.rankers.towers import TowerRanker
 
-if TYPE_CHECKING:
-    from pyterrier_dr import FlexIndex
+TRAINING = {
+    "batch_size": 256,
+    "learning_rate": 1e-3,
+    "loss": "softmax",
+    "gamma": 10.0,
+    "negatives": "in-batch",
+}
 
 
-class DSSM(HashedTwoTower):
+class DSSM(TowerRanker):
     """Cosine of a query and a document, each a bag of letter trigrams sent through a network of its own.
 
     The text is one bag of letter trigrams (word hashing); two hidden layers of 300 tanh units and an output layer of
@@ -34,15 +38,6 @@ class DSSM(HashedTwoTower):
         layers: Units of each layer; the last is the length of the vectors.
         shared: One network for queries and documents. The paper found two better.
         ngram_sizes: Lengths of the letter n-grams.
-        training: How to train; see :class:`~pt_neural.Training`.
-        fields: Text columns, joined by a space; those that a frame lacks are passed over, one must be there. None for
-            those of ``documents``, or ``title`` and ``text``.
-        documents: A forward index: training and re-ranking need ``docno`` only, and random negatives come from the
-            whole collection.
-        vectors: An index made by :meth:`index`, to re-rank by ``docno`` from kept vectors.
-        device: Where to score: ``"auto"``, ``"cpu"``, ``"cuda"``, ``"mps"``.
-        batch_size: Texts encoded at a time.
-        verbose: Show a progress bar while encoding documents.
 
     Raises:
         TypeError: If ``layers`` is no sequence of integers, or another argument is of another kind than said here.
@@ -57,6 +52,8 @@ class DSSM(HashedTwoTower):
 
     schematic = {"label": "DSSM", "help_url": None}
     artifact_format = "dssm"
+    own_options: ClassVar[dict[str, Any]] = {"batch_size": 8192}
+    own_training: ClassVar[dict[str, Any]] = TRAINING
 
     def __init__(
         self,
@@ -64,34 +61,20 @@ class DSSM(HashedTwoTower):
         *,
         shared: bool = False,
         ngram_sizes: Sequence[int] = (3,),
-        training: Training | None = None,
-        fields: str | Sequence[str] | None = None,
-        documents: ForwardIndex | None = None,
-        vectors: "FlexIndex | None" = None,
-        device: str = "auto",
-        batch_size: int = 8192,
-        verbose: bool = False,
+        **options: Unpack[TowerOptions],
     ):
-        super().__init__(
-            shared=shared,
-            ngram_sizes=ngram_sizes,
-            training=training,
-            fields=fields,
-            documents=documents,
-            vectors=vectors,
-            device=device,
-            batch_size=batch_size,
-            verbose=verbose,
-        )
         self.layers = checked_integers("layers", layers, least=1)
+        self.shared = checked_choice("shared", shared, (True, False))
+        self.ngram_sizes = tuple(sorted(set(checked_integers("ngram_sizes", ngram_sizes, least=1))))
+        super().__init__(**options)
 
-    def tower(self, num_ngrams: int) -> nn.Module:
-        """A new network for one side."""
-        return BagTower(num_ngrams, self.layers)
+    def make_reader(self) -> HashedNgrams:
+        """A reader of letter n-grams."""
+        return HashedNgrams(self.ngram_sizes)
 
-    def settings(self) -> dict[str, Any]:
-        """What makes the model what it is."""
-        return {"layers": list(self.layers), **super().settings()}
+    def make_network(self, reader: HashedNgrams) -> CosineTowers:
+        """Two new towers, or one."""
+        return CosineTowers(BagTower(len(reader.hashing), self.layers), shared=self.shared)
 
     def __repr__(self) -> str:
         return f"DSSM({'-'.join(map(str, self.layers))})"

@@ -1,8 +1,8 @@
-"""Latent semantic analysis (Deerwester et al., 1990), a baseline of the DESM, Duet and SSI papers."""
+"""Latent semantic analysis (Deerwester et al., 1990), a baseline of the DESM, Duet, CLSM and SSI papers."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Unpack
 
 import numpy as np
 import pandas as pd
@@ -10,21 +10,18 @@ from scipy.sparse import csr_array
 
 from pt_neural._arguments import checked_choice, checked_number
 from pt_neural._artifacts import read_tensors, write_tensors
-from pt_neural.models.truncated_svd import decompose
-from pt_neural.rankers import TwoTower
-from pt_neural.rankers.fingerprint import fingerprint
-from pt_neural.rankers.last_vocabulary import OwnIds
-from pt_neural.text import ForwardIndex, PackedSequences, Vocabulary
+from pt_neural.rankers.options import RepresentationOptions
+from pt_neural.rankers.representation import RepresentationRanker
+from pt_neural.rankers.vectors import Vectors
+from pt_neural.text import ForwardIndex, PackedSequences, Vocabulary, tokenise_packed
 from pt_neural.text.counts import count_corpus
 from pt_neural.text.tf_idf import TfIdf
+from pt_neural.text.vocabulary import OwnIds
 
-if TYPE_CHECKING:
-    from pyterrier_dr import FlexIndex
-
-FITTED_WITH = ("dim", "min_count", "max_terms", "sublinear_tf", "seed")
+NEGLIGIBLE = 1e-6  # a term vector this short is rounding error: the term is in none of the latent dimensions
 
 
-class LSA(TwoTower):
+class LSA(RepresentationRanker):
     """Cosine of query and document in the space of a truncated singular value decomposition.
 
     Of the tf-idf matrix of a collection, terms by documents, C = U Σ Vᵀ, the ``dim`` largest singular values are kept.
@@ -47,12 +44,6 @@ class LSA(TwoTower):
         min_count: Terms that occur less often are left out.
         max_terms: Keep only that many of the most frequent terms; None keeps all.
         seed: Seed of the randomised decomposition.
-        fields: Text columns, joined by a space; those that a frame lacks are passed over, one must be there. None for
-            those of ``documents``, or ``title`` and ``text``.
-        documents: A forward index, to re-rank by ``docno``.
-        vectors: An index made by :meth:`~TwoTower.index`, to re-rank by ``docno`` from kept vectors.
-        batch_size: Documents encoded at a time.
-        verbose: Show a progress bar while encoding documents.
 
     Attributes:
         vocabulary: The terms, with their document frequencies; None until :meth:`fit_corpus`.
@@ -72,7 +63,8 @@ class LSA(TwoTower):
 
     schematic = {"label": "LSA", "help_url": None}
     artifact_format = "lsa"
-    free_settings: ClassVar[tuple[str, ...]] = ("fields", "scaling")
+    free_settings: ClassVar[tuple[str, ...]] = ("scaling",)
+    fitting: ClassVar[str] = "lsa.fit_corpus(docs.get_corpus_iter())"
 
     def __init__(
         self,
@@ -83,11 +75,7 @@ class LSA(TwoTower):
         min_count: int = 2,
         max_terms: int | None = None,
         seed: int = 13,
-        fields: str | Sequence[str] | None = None,
-        documents: ForwardIndex | None = None,
-        vectors: "FlexIndex | None" = None,
-        batch_size: int = 1024,
-        verbose: bool = False,
+        **options: Unpack[RepresentationOptions],
     ):
         self.dim = checked_number("dim", dim, int, least=1)
         self.scaling = checked_choice("scaling", scaling, (None, "inverse"))
@@ -96,11 +84,10 @@ class LSA(TwoTower):
         self.max_terms = checked_number("max_terms", max_terms, int, least=1, optional=True)
         self.seed = checked_number("seed", seed, int, least=0)
         self.vocabulary: Vocabulary | None = None
-        self._own_ids = OwnIds()
         self.term_vectors: np.ndarray | None = None
         self.singular_values: np.ndarray | None = None
-        self._fingerprints: dict[tuple, str] = {}
-        super().__init__(fields=fields, documents=documents, vectors=vectors, batch_size=batch_size, verbose=verbose)
+        self._own_ids = OwnIds()
+        super().__init__(**options)
 
     def fit_corpus(
         self, corpus: Iterable[Mapping[str, Any]] | pd.DataFrame | ForwardIndex, *, verbose: bool = True
@@ -129,43 +116,32 @@ class LSA(TwoTower):
                 f"documents have {len(vocabulary)}. Give more documents or a smaller min_count"
             )
         weights = TfIdf(vocabulary, sublinear_tf=self.sublinear_tf).of_counts(counts)
-        return self._set(vocabulary, *decompose(weights, self.dim, self.seed))
+        self._set(vocabulary, *decompose(weights, self.dim, self.seed))
+        self._mark_fitted()
+        return self
 
-    def _set(self, vocabulary: Vocabulary, term_vectors: np.ndarray, singular_values: np.ndarray) -> "LSA":
+    def _set(self, vocabulary: Vocabulary, term_vectors: np.ndarray, singular_values: np.ndarray) -> None:
         shapes = (len(vocabulary), self.dim), (self.dim,)
         for array, shape in zip((term_vectors, singular_values), shapes, strict=True):
             if array.shape != shape or array.dtype != np.float32:
                 raise ValueError(f"an array is {array.dtype} of shape {array.shape}, not float32 of shape {shape}")
         self._tf_idf = TfIdf(vocabulary, sublinear_tf=self.sublinear_tf)
         self.vocabulary, self.term_vectors, self.singular_values = vocabulary, term_vectors, singular_values
-        self._fitted_with = {name: getattr(self, name) for name in FITTED_WITH}
-        self._fingerprints = {}
-        return self
 
-    def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
+    def represent_queries(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors of queries; zero where no term is known."""
-        return self.encode_documents(texts)
-
-    def encode_documents(self, texts: Sequence[str]) -> np.ndarray:
-        """Unit vectors of texts; zero where no term is known."""
         self._require_fitted()
-        return self._project(self._tf_idf.of_texts(texts))
+        return self._project(tokenise_packed(texts, self.vocabulary))
 
-    def encode_sequences(self, sequences: PackedSequences, vocabulary: Vocabulary) -> np.ndarray:
-        """Unit vectors of documents given as term ids over another vocabulary."""
+    def represent_documents(self, sequences: PackedSequences, vocabulary: Vocabulary) -> Vectors:
+        """Unit vectors of documents; zero where no term is known."""
         self._require_fitted()
-        known = self._own_ids(sequences, vocabulary, self.vocabulary)
-        return self._project(self._tf_idf.of_sequences(known))
+        return self._project(self._own_ids(sequences, vocabulary, self.vocabulary))
 
-    def _project(self, weights: csr_array) -> np.ndarray:
+    def _project(self, sequences: PackedSequences) -> Vectors:
+        weights: csr_array = self._tf_idf.of_sequences(sequences)
         vectors = weights @ self.term_vectors
-        return _unit_rows(vectors / self.singular_values if self.scaling == "inverse" else vectors)
-
-    def _require_fitted(self) -> None:
-        if self.vocabulary is None:
-            raise RuntimeError(f"{self!r} knows no documents yet; call lsa.fit_corpus(docs.get_corpus_iter()) first")
-        if changed := [name for name in FITTED_WITH if getattr(self, name) != self._fitted_with[name]]:
-            raise RuntimeError(f"{', '.join(changed)} of {self!r} changed after fit_corpus: fit again, or change back")
+        return Vectors(_unit_rows(vectors / self.singular_values if self.scaling == "inverse" else vectors))
 
     def neighbours(self, word: str, k: int = 10) -> pd.DataFrame:
         """The terms that occur in the most similar documents: largest cosines of the rows of U_k Σ_k.
@@ -188,21 +164,11 @@ class LSA(TwoTower):
         nearest = np.argsort(-similarity, kind="stable")[:k]
         return pd.DataFrame({"word": [self.vocabulary.terms[i] for i in nearest], "similarity": similarity[nearest]})
 
-    def settings(self) -> dict[str, Any]:
-        """What makes the model what it is."""
-        return {name: getattr(self, name) for name in (*FITTED_WITH, "scaling")}
-
-    def fingerprint(self) -> str | None:
-        """Changes with what was fitted, and with how it is used; None before :meth:`fit_corpus`."""
-        if self.vocabulary is None:
-            return None
-        settings = self.scaling, self.sublinear_tf
-        if settings not in self._fingerprints:
-            idf = self._tf_idf.idf
-            arrays = {"term_vectors": self.term_vectors, "singular_values": self.singular_values, "idf": idf}
-            terms = "\n".join(self.vocabulary.terms).encode()
-            self._fingerprints[settings] = fingerprint([self.artifact_format, *settings], arrays, terms)
-        return self._fingerprints[settings]
+    def _identity_parts(self) -> tuple[dict[str, np.ndarray], list[bytes]]:
+        idf = self._tf_idf.idf
+        arrays = {"term_vectors": self.term_vectors, "singular_values": self.singular_values, "idf": idf}
+        terms = "\n".join(self.vocabulary.terms).encode(errors="surrogatepass")
+        return arrays, [str(self.scaling).encode(), terms]
 
     def _save_parts(self, directory: Path) -> None:
         weights = {"term_vectors": self.term_vectors, "singular_values": self.singular_values}
@@ -220,3 +186,46 @@ class LSA(TwoTower):
 def _unit_rows(matrix: np.ndarray) -> np.ndarray:
     lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
     return np.divide(matrix, lengths, out=np.zeros_like(matrix), where=lengths > 0)
+
+
+def decompose(weights: csr_array, dim: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """The largest singular values of a matrix, and the vectors of its columns.
+
+    Args:
+        weights: Term weights of shape ``(documents, terms)``; scaled to rows of length 1 here.
+        dim: Singular values to keep.
+        seed: Seed of the randomised decomposition.
+
+    Returns:
+        U_k, float32 of shape ``(terms, dim)``, and the diagonal of Σ_k, float32 of shape ``(dim,)``.
+
+    Raises:
+        ValueError: If the matrix has a smaller rank.
+
+    Example::
+
+        >>> vectors, values = decompose(csr_array([[2.0, 0.0], [0.0, 1.0], [0.0, 3.0]]), dim=1, seed=13)
+        >>> (vectors**2).round(2).tolist(), (values**2).round(2).tolist()
+        ([[0.0], [1.0]], [2.0])
+    """
+    from sklearn.decomposition import TruncatedSVD
+    from sklearn.preprocessing import normalize
+
+    rows = normalize(weights.astype(np.float64))
+    svd = TruncatedSVD(
+        min(dim, *rows.shape),
+        algorithm="randomized",
+        # LU, scikit-learn's choice, needs more stack than a running Java leaves to the main thread, and crashes.
+        power_iteration_normalizer="QR",
+        random_state=seed,
+    ).fit(rows)
+    singular_values = svd.singular_values_
+    rank = int((singular_values > singular_values[0] * max(rows.shape) * np.finfo(np.float64).eps).sum())
+    if rank < dim:
+        raise ValueError(
+            f"dim={dim} is too large: the {rows.shape[0]:,} documents over {rows.shape[1]:,} terms have only {rank} "
+            f"independent dimensions; choose dim={rank} or less"
+        )
+    term_vectors = svd.components_.T
+    term_vectors[np.linalg.norm(term_vectors, axis=1) < NEGLIGIBLE] = 0
+    return np.ascontiguousarray(term_vectors, dtype=np.float32), singular_values.astype(np.float32)

@@ -1,4 +1,4 @@
-"""What a ranker needs of each document, computed once and kept on disk."""
+"""Documents as a trained interaction ranker reads them, computed once and kept on disk: a matrix for each."""
 
 import os
 import shutil
@@ -11,6 +11,7 @@ import numpy as np
 import pyterrier as pt
 
 from pt_neural._artifacts import METADATA, ArtifactError, atomic_directory, read_metadata, write_metadata
+from pt_neural.rankers.kept.kept import FINGERPRINT, Kept
 from pt_neural.text import ForwardIndex
 from pt_neural.text.arrays import load_array
 from pt_neural.text.packed import offsets_of, ranges
@@ -21,7 +22,7 @@ LARGEST = {"float16": 65504.0, "int8": 127.0}
 NUMBERS_PER_STEP = 262_144  # read at a time; they stay in the processor's cache until they are float32
 
 
-class DocumentRepresentations(pt.Artifact):
+class DocumentRepresentations(pt.Artifact, Kept):
     """The documents of a collection as a trained ranker reads them, memory-mapped: one matrix a document.
 
     All matrices have the same columns; each has rows of its own, or none. Numbers are kept as float16, or as int8 with
@@ -44,9 +45,9 @@ class DocumentRepresentations(pt.Artifact):
     def __init__(self, path: str | os.PathLike):
         super().__init__(Path(path).expanduser().absolute())
         self._metadata = read_metadata(self.path, type=self.ARTIFACT_TYPE, format=self.ARTIFACT_FORMAT)
-        known = isinstance(self._metadata.get("model"), str) and isinstance(self._metadata.get("columns"), int)
+        known = isinstance(self._metadata.get(FINGERPRINT), str) and isinstance(self._metadata.get("columns"), int)
         if not known or self._metadata.get("dtype") not in KINDS:
-            raise ArtifactError(f"{self.path / METADATA} is damaged: it does not say model, columns or dtype")
+            raise ArtifactError(f"{self.path / METADATA} is damaged: it does not say {FINGERPRINT}, columns or dtype")
 
     @classmethod
     def build(
@@ -57,7 +58,7 @@ class DocumentRepresentations(pt.Artifact):
         lengths: Callable[[ForwardIndex], np.ndarray],
         columns: int,
         *,
-        model: str,
+        fingerprint: str,
         dtype: Kind,
         overwrite: bool,
     ) -> "DocumentRepresentations":
@@ -70,7 +71,7 @@ class DocumentRepresentations(pt.Artifact):
                 other, float32 of shape ``(sum of their lengths, columns)``. Each document comes once.
             lengths: Gives the number of rows of each document, int64.
             columns: Of each matrix.
-            model: What tells the ranker that made them from others.
+            fingerprint: That of the ranker that made them.
             dtype: How numbers are kept.
             overwrite: Replace representations that are there.
 
@@ -94,13 +95,13 @@ class DocumentRepresentations(pt.Artifact):
             for array in (kept, factors):
                 if array is not None:
                     array.flush()
-            write_metadata(directory, **kind, model=model, dtype=dtype, columns=columns)
+            write_metadata(directory, **kind, **{FINGERPRINT: fingerprint}, dtype=dtype, columns=columns)
         return cls(path)
 
     @property
-    def model(self) -> str:
-        """What tells the ranker that made them from others."""
-        return self._metadata["model"]
+    def docno_list(self) -> list[str]:
+        """The docno of each document."""
+        return self.documents.docnos
 
     @property
     def dtype(self) -> Kind:

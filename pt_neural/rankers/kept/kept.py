@@ -1,4 +1,4 @@
-"""What a model kept of documents, looked up by docno."""
+"""The base of everything that a model keeps of documents: docnos, rows, and which model made it."""
 
 import os
 from abc import abstractmethod
@@ -6,21 +6,25 @@ from collections.abc import Sequence
 from functools import cached_property
 from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 import pandas as pd
 
 from pt_neural._artifacts import METADATA, read_json
 
-if TYPE_CHECKING:
-    from pt_neural.rankers.kept_vectors import KeptVectors
-
 FINGERPRINT = "model_fingerprint"  # in the metadata of what was kept
 
 
-class KeptTable:
-    """Base of what knows the docno of each row, and which model made the rows.
+class Fingerprinted(Protocol):
+    """A model that can be told from others."""
+
+    def fingerprint(self) -> str | None:
+        """Differs between models that represent documents differently; None before the model is fitted."""
+
+
+class Kept:
+    """Base of what was kept of documents; it knows the docno of each row, and which model made the rows.
 
     Attributes:
         path: The directory, a string or a ``Path``.
@@ -51,7 +55,7 @@ class KeptTable:
         """Row numbers of documents, int64 of shape ``(len(docnos),)``.
 
         Raises:
-            ValueError: If a document has no vector.
+            ValueError: If a document was not kept.
         """
         rows = np.fromiter(map(self._numbers.get, docnos, repeat(-1)), np.int64, len(docnos))
         if (rows < 0).any():
@@ -63,16 +67,16 @@ class KeptTable:
         return rows
 
     @cached_property
-    def _fingerprint(self) -> str | None:
+    def _made_by(self) -> str | None:
         return read_json(Path(self.path) / METADATA).get(FINGERPRINT)
 
-    def require_made_by(self, model: "KeptVectors") -> None:
-        """Raise ValueError if these are the vectors of another model, as far as they and the model tell."""
+    def require_made_by(self, model: Fingerprinted) -> None:
+        """Raise ValueError if another model made these, as far as they and the model can tell."""
         if not os.path.exists(self.path) or model.fingerprint() is None:
             return  # there is nothing yet to compare
-        if self._fingerprint not in (None, model.fingerprint()):
+        if self._made_by not in (None, model.fingerprint()):
             path = os.fspath(self.path)
             raise ValueError(
-                f"the vectors in {path} were made by another model than this {model!r}, or by this one before it "
+                f"what is kept in {path} was made by another model than this {model!r}, or by this one before it "
                 f"was fitted anew; index the collection again: model.index({path!r}, corpus, overwrite=True)"
             )

@@ -1,9 +1,56 @@
-"""Convolution over windows of words and max pooling over each text, without the layer between them in memory."""
+"""The layers of DSSM and CLSM: two towers with a cosine, and max pooling over windows of words."""
+
+from copy import deepcopy
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
+
+from pt_neural.rankers.readers.hashed_ngrams import HashedGroups, HashedTexts
+
+TEXTS_PER_STEP = 1024  # what reading them takes then stays in the processor's cache
+
+
+class CosineTowers(nn.Module):
+    """Scores documents by the cosine of query and document vectors (CLSM paper, equation 4).
+
+    Args:
+        tower: Network for queries; its method ``project`` gives what each distinct word contributes, and ``read`` the
+            vectors of texts from that.
+        shared: Whether documents have the same network; otherwise they have one that starts as a copy.
+    """
+
+    def __init__(self, tower: nn.Module, *, shared: bool):
+        super().__init__()
+        self.query = tower
+        if not shared:
+            # Two networks that start alike match equal words from the first step on, which few examples do not teach.
+            self.document = deepcopy(tower)
+
+    def tower(self, side: str) -> nn.Module:
+        """The network of ``"query"`` or ``"document"``."""
+        return getattr(self, side, self.query)
+
+    def vectors(self, side: str, texts: HashedTexts) -> Tensor:
+        """Unit vectors of shape (texts, dimensions); zero for texts without any known n-gram."""
+        return F.normalize(self.tower(side)(texts) * texts.known[:, None], dim=1)
+
+    def encode(self, side: str, texts: HashedTexts) -> Tensor:
+        """The same vectors; each distinct word is projected once, and then a few texts are read at a time."""
+        tower = self.tower(side)
+        projections = tower.project(texts)
+        blocks = []
+        for start in range(0, max(len(texts.known), 1), TEXTS_PER_STEP):
+            offsets = texts.offsets[start : start + TEXTS_PER_STEP + 1]
+            blocks.append(tower.read(projections, texts.words[offsets[0] : offsets[-1]], offsets - offsets[0]))
+        return F.normalize(torch.cat(blocks) * texts.known[:, None], dim=1)
+
+    def forward(self, inputs: HashedGroups) -> Tensor:
+        """Scores of shape (groups, documents a group)."""
+        queries = self.vectors("query", inputs.queries)  # (queries, dimensions)
+        documents = self.vectors("document", inputs.documents)  # (documents, dimensions)
+        return (queries @ documents.T)[inputs.query_rows].gather(1, inputs.document_rows)
 
 
 def max_over_windows(projections: Tensor, words: Tensor, offsets: Tensor, window: int) -> Tensor:

@@ -1,25 +1,20 @@
 """The Convolutional Latent Semantic Model (Shen, He, Gao, Deng and Mesnil, 2014), also known as CDSSM."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, ClassVar, Literal, Unpack
 
 import torch
-from scipy.sparse import csr_array
 from torch import Tensor, nn
 
-from pt_neural._arguments import checked_choice, checked_number
-from pt_neural.models.hashing_layer import HashingLayer
-from pt_neural.models.window_pooling import max_over_windows
-from pt_neural.rankers.hashed import HashedCorpus, HashedTexts
-from pt_neural.rankers.hashed_two_tower import HashedTwoTower
-from pt_neural.text import ForwardIndex, PackedSequences
-from pt_neural.training import Training
-
-if TYPE_CHECKING:
-    from pyterrier_dr import FlexIndex
+from pt_neural._arguments import checked_choice, checked_integers, checked_number
+from pt_neural.models.clsm.dssm import TRAINING
+from pt_neural.models.clsm.layers import CosineTowers, max_over_windows
+from pt_neural.rankers.options import TowerOptions
+from pt_neural.rankers.readers.hashed_ngrams import HashedNgrams, HashedTexts, HashingLayer
+from pt_neural.rankers.towers import TowerRanker
 
 
-class CLSM(HashedTwoTower):
+class CLSM(TowerRanker):
     """Cosine of a query and a document, each a sequence of word n-grams that are convolved and pooled.
 
     Every window of three words, each word the counts of its letter trigrams, is projected to 300 tanh units
@@ -43,15 +38,8 @@ class CLSM(HashedTwoTower):
             more word (Duet paper, section 4.3). None takes all as a sequence.
         shared: One network for queries and documents. The paper found two better.
         ngram_sizes: Lengths of the letter n-grams.
-        training: How to train; see :class:`~pt_neural.Training`.
-        fields: Text columns, joined by a space; those that a frame lacks are passed over, one must be there. None for
-            those of ``documents``, or ``title`` and ``text``. The paper has titles only: ``fields="title"``.
-        documents: A forward index: training and re-ranking need ``docno`` only, and random negatives come from the
-            whole collection.
-        vectors: An index made by :meth:`index`, to re-rank by ``docno`` from kept vectors.
-        device: Where to score: ``"auto"``, ``"cpu"``, ``"cuda"``, ``"mps"``.
-        batch_size: Texts encoded at a time.
-        verbose: Show a progress bar while encoding documents.
+        fields: Text columns, joined by a space. Columns that a frame lacks are skipped, but one must be present. None
+            for those of ``documents``, or ``title`` and ``text``. The paper has titles only: ``fields="title"``.
 
     Raises:
         TypeError: If an argument is of another kind than said here.
@@ -66,6 +54,8 @@ class CLSM(HashedTwoTower):
 
     schematic = {"label": "CLSM", "help_url": None}
     artifact_format = "clsm"
+    own_options: ClassVar[dict[str, Any]] = {"batch_size": 8192}
+    own_training: ClassVar[dict[str, Any]] = TRAINING
 
     def __init__(
         self,
@@ -77,25 +67,8 @@ class CLSM(HashedTwoTower):
         max_terms: int | None = 499,
         shared: bool = False,
         ngram_sizes: Sequence[int] = (3,),
-        training: Training | None = None,
-        fields: str | Sequence[str] | None = None,
-        documents: ForwardIndex | None = None,
-        vectors: "FlexIndex | None" = None,
-        device: str = "auto",
-        batch_size: int = 8192,
-        verbose: bool = False,
+        **options: Unpack[TowerOptions],
     ):
-        super().__init__(
-            shared=shared,
-            ngram_sizes=ngram_sizes,
-            training=training,
-            fields=fields,
-            documents=documents,
-            vectors=vectors,
-            device=device,
-            batch_size=batch_size,
-            verbose=verbose,
-        )
         self.window = checked_number("window", window, int)
         if self.window < 1 or self.window % 2 == 0:
             raise ValueError(f"window must be an odd number of words, not {window}")
@@ -103,24 +76,19 @@ class CLSM(HashedTwoTower):
         self.dim = checked_number("dim", dim, int, least=1)
         self.padding = checked_choice("padding", padding, ("word", "zero"))
         self.max_terms = checked_number("max_terms", max_terms, int, least=1, optional=True)
+        self.shared = checked_choice("shared", shared, (True, False))
+        self.ngram_sizes = tuple(sorted(set(checked_integers("ngram_sizes", ngram_sizes, least=1))))
+        super().__init__(**options)
 
-    @property
-    def hashes_padding(self) -> bool:
-        """Whether the padding word has letter n-grams of its own."""
-        return self.padding == "word" and self.window > 1
+    def make_reader(self) -> HashedNgrams:
+        """A reader of letter n-grams."""
+        hashes_padding = self.padding == "word" and self.window > 1
+        return HashedNgrams(self.ngram_sizes, max_terms=self.max_terms, hashes_padding=hashes_padding)
 
-    def tower(self, num_ngrams: int) -> nn.Module:
-        """A new network for one side."""
-        return ConvolutionalTower(num_ngrams, self.window, self.filters, self.dim)
-
-    def corpus(self, sequences: PackedSequences, bags: csr_array) -> HashedCorpus:
-        """Texts cut as the model wants them."""
-        return HashedCorpus(sequences, bags, max_terms=self.max_terms, hashes_padding=self.hashes_padding)
-
-    def settings(self) -> dict[str, Any]:
-        """What makes the model what it is."""
-        own = ("window", "filters", "dim", "padding", "max_terms")
-        return {**{name: getattr(self, name) for name in own}, **super().settings()}
+    def make_network(self, reader: HashedNgrams) -> CosineTowers:
+        """Two new towers, or one."""
+        tower = ConvolutionalTower(len(reader.hashing), self.window, self.filters, self.dim)
+        return CosineTowers(tower, shared=self.shared)
 
     def __repr__(self) -> str:
         return f"CLSM(window={self.window})"
