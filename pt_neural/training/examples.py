@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from pt_neural._frames import require_columns, with_numeric_labels
 from pt_neural.text import ForwardIndex, frame_texts, tokenise
 from pt_neural.training.groups import Groups, Pairs, Report, make_groups, positives_alone
 from pt_neural.training.settings import Training
@@ -104,21 +105,3 @@ def digest(settings: Any, frames: Iterable[pd.DataFrame | None], *, fields: Sequ
                 total.update(f"{number} {column}".encode())
                 total.update(pd.util.hash_pandas_object(frame[column], index=False).to_numpy().tobytes())
     return total.hexdigest()
-
-
-def require_columns(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
-    """Raise ValueError if a frame lacks columns, and TypeError if it is none."""
-    if not isinstance(frame, pd.DataFrame):
-        raise TypeError(f"{what} must be a frame with {', '.join(columns)}, not {frame!r:.80}")
-    lacking = [column for column in columns if column not in frame]
-    if lacking:
-        raise ValueError(f"{what} lacks {', '.join(lacking)}; it has {', '.join(map(str, frame)) or 'no columns'}")
-
-
-def with_numeric_labels(qrels: pd.DataFrame, what: str) -> pd.DataFrame:
-    """Judgements whose labels are numbers; ValueError if they cannot be, or if columns are missing."""
-    require_columns(qrels, ("qid", "docno", "label"), what)
-    labels = pd.to_numeric(qrels["label"], errors="coerce")
-    if labels.isna().any():
-        raise ValueError(f"{what} has {int(labels.isna().sum())} rows whose label is no number")
-    return qrels.assign(label=labels)
