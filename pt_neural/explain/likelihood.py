@@ -7,10 +7,9 @@ from pt_neural._arguments import checked_number
 from pt_neural.explain.likelihood_explanation import KINDS, LikelihoodExplanation
 from pt_neural.explain.words import divided, word_occurrences
 from pt_neural.models import WordTranslation
-from pt_neural.models.topic_model import TopicModel
-from pt_neural.models.topic_steps import LEAST
-from pt_neural.rankers.document_counts import DocumentCounts
-from pt_neural.rankers.language_model import LanguageModelRanker
+from pt_neural.models.topics.steps import LEAST
+from pt_neural.models.topics.topic_model import TopicModel
+from pt_neural.rankers.language_model import DocumentCounts, LanguageModelRanker
 from pt_neural.text import Vocabulary, tokenise
 from pt_neural.text.packed import pack_texts
 
@@ -49,7 +48,7 @@ def explain_likelihood(model: LanguageModelRanker, query: str, text: str, *, sou
     """
     checked_number("sources", sources, int, least=1)
     packed, terms = pack_texts([text])
-    words, document = _read(model, query), model.read_sequences(packed, Vocabulary(terms))
+    words, document = _read(model, query), model.represent_documents(packed, Vocabulary(terms))
     distinct, first, counts = np.unique(words, return_index=True, return_counts=True)
     order = np.argsort(first)
     distinct, counts = distinct[order], counts[order]
@@ -98,7 +97,7 @@ def _of_document_words(model: LanguageModelRanker, words: np.ndarray, document: 
     there, counts = document.counts.indices, document.counts.data
     added = _of_model(model, words, document)[2]
     if isinstance(model, TopicModel):
-        due = model.word_topics[there] * document.own[0]  # P(z, u|d)
+        due = model.word_topics[there] * document.extra[0]  # P(z, u|d)
         due *= (counts / np.maximum(due.sum(axis=1), LEAST))[:, None]
         added = added @ (due / np.maximum(due.sum(axis=0), LEAST)).T
     same = (words[:, None] == there) * counts / (document.lengths[0] + model.mu)
@@ -109,14 +108,14 @@ def _of_document_words(model: LanguageModelRanker, words: np.ndarray, document: 
 
 def _read(model: LanguageModelRanker, query: str) -> np.ndarray:
     model._require_fitted()
-    return model.query_words(query)
+    return model.represent_queries([query])[0]
 
 
 def _sources(model: LanguageModelRanker, words: np.ndarray, document: DocumentCounts) -> pd.DataFrame:
     """One row for each source of a word's probability: ``word``, ``kind``, ``source``, ``probability``."""
     weight, of_length = model.unigram_weight, 1 / (document.lengths[0] + model.mu)
     terms = [model.vocabulary.terms[word] for word in words]
-    same = weight * of_length * document.of_words(words)[0]
+    same = weight * of_length * document.occurrences(words)[0]
     collection = weight * of_length * model.mu * model.collection_probabilities(words)
     names, kind, added = _of_model(model, words, document)
     itself = np.array(terms, dtype=object)[:, None] == np.array(names, dtype=object)
@@ -142,7 +141,7 @@ def _of_model(
 ) -> tuple[list[str], str, np.ndarray]:
     """Sources of P_model, what they are, and what each adds: float of shape ``(words, sources)``."""
     if isinstance(model, TopicModel):
-        return _topic_names(model), KINDS[3], model.query_word_topics[words] * document.own[0]
+        return _topic_names(model), KINDS[3], model.query_word_topics[words] * document.extra[0]
     there = document.counts.indices
     shares = document.counts.data / max(document.lengths[0], 1)
     names = [model.vocabulary.terms[word] for word in there]

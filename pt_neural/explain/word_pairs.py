@@ -13,8 +13,7 @@ from pt_neural.explain.scoring import towers
 from pt_neural.explain.word_pairs_explanation import WordPairsExplanation
 from pt_neural.explain.words import word_occurrences
 from pt_neural.models import SSI, TFIDF
-from pt_neural.models.ssi_features import Features
-from pt_neural.models.ssi_split import TextParts, split_text
+from pt_neural.models.ssi.features import Features, TextParts, split_text
 from pt_neural.rankers.weighed import Weighed, products, query_blocks
 from pt_neural.text import TfIdf
 

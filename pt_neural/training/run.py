@@ -126,10 +126,10 @@ def run_epochs(
         checkpoints = _Checkpoints(checkpoint_directory(training.checkpoint_dir, fingerprint), training)
         records, best = checkpoints.resume(state)
     history[:] = records
-    state_is_best = False
+    state_is_best, in_time = False, True
     deadline = math.inf if training.max_time is None else monotonic() + _seconds(training.max_time)
     try:
-        while len(records) < training.epochs and monotonic() < deadline and not _out_of_patience(records, training):
+        while len(records) < training.epochs and in_time and not _out_of_patience(records, training):
             state_is_best = False
             with _Bar(len(records), num_batches, training) as bar:
                 record, complete = _learn_epoch(learn, len(records), num_batches, training, deadline, bar)
@@ -145,6 +145,7 @@ def run_epochs(
             history.append(record)
             if complete and checkpoints is not None:  # a run cannot go on from an epoch that was cut short
                 checkpoints.write(state, records)
+            in_time = monotonic() < deadline
     finally:
         if best is not None and not state_is_best:
             _copy(best, state)
