@@ -130,8 +130,8 @@ class LanguageModelRanker(RepresentationRanker):
     :class:`~pt_neural.ForwardIndex`, which does not depend on the model.
 
     Words of the query that the model does not know are ignored, and a query without any known word scores 0 with every
-    document. Unknown words of documents are ignored too; in a document without any known word, words have the unigram
-    model's probabilities, those of the collection, and none by the model.
+    document. Unknown words of documents are ignored too; a document without any known word gives each word its
+    probability in the collection, by the unigram model, and zero by P_model.
 
     A model implements :meth:`word_probabilities`, ``_arrays`` and ``_set_arrays``, and, where documents need more than
     their counts, ``_extra``; fitting ends with ``_set_vocabulary`` and ``_mark_fitted``.
@@ -267,14 +267,7 @@ class LanguageModelRanker(RepresentationRanker):
     def score_pairs(
         self, queries: PackedSequences, query_rows: np.ndarray, documents: DocumentCounts, document_rows: np.ndarray
     ) -> np.ndarray:
-        """Log P(q|d) of pairs of a query and a document, float64 of shape ``(pairs,)``.
-
-        Args:
-            queries: Distinct queries.
-            query_rows: The query of each pair, int64 of shape ``(pairs,)``.
-            documents: Distinct documents.
-            document_rows: The document of each pair.
-        """
+        """Log P(q|d) of pairs of a query and a document, float64 of shape ``(pairs,)``."""
         scores = np.empty(len(query_rows))
         order = np.argsort(query_rows, kind="stable")
         bounds = np.searchsorted(query_rows[order], np.arange(len(queries) + 1))

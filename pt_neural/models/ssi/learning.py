@@ -28,7 +28,7 @@ class Task(NamedTuple):
 
     Attributes:
         texts: All queries and documents.
-        batches: Groups of their numbers, of which :func:`pair_of_numbers` made the inputs.
+        batches: Groups of their numbers, collated by :func:`pair_of_numbers`.
     """
 
     texts: Texts
@@ -71,7 +71,7 @@ class Learner:
 
     def learn(self, network: Network) -> None:
         """Learn W in one go (sections 2.3.1 and 2.3.2)."""
-        self._run(network, network.parts(), self._rates(network), self.training, self.history, self.origin)
+        self._run(network, network.parts(), self._rates(network))
 
     def learn_sparse(self, network: Network, nonzeros: int, rounds: int) -> None:
         """Algorithm 2: learn, drop the smallest weights of each row of W, and learn the others again.
@@ -94,7 +94,7 @@ class Learner:
                 keep_largest(weights, active, count)
             self._announce(f"{count:,} weights in each row of W")
             mask = None if active is None else active.ravel()
-            self._stage(network, network.parts(mask), self._rates(network), nonzeros=count)
+            self._run(network, network.parts(mask), self._rates(network), stage={"nonzeros": count})
 
     def learn_mixed(self, network: Network) -> None:
         """Learn a model of frequent words, then one of hashed features by itself, then the latter's factor (4.1).
@@ -110,11 +110,12 @@ class Learner:
             ("hashed", network.hashed_only(), "the model of hashed features"),
         ):
             self._announce(what)
-            self._stage(part, part.parts(), self._rates(part), model=model)
+            self._run(part, part.parts(), self._rates(part), stage={"model": model})
         network.mixing[:] = 1
         self._announce("the factor that mixes them")
         rates = Rates(0.0, self.training.learning_rate, 0.0, 0.0, self.training.margin)
-        self._stage(network, network.parts(), rates, epochs=min(self.training.epochs, MIXING_EPOCHS), model="mixing")
+        epochs = min(self.training.epochs, MIXING_EPOCHS)
+        self._run(network, network.parts(), rates, stage={"model": "mixing"}, epochs=epochs)
 
     def _rates(self, network: Network) -> Rates:
         rate, diagonal = self.training.learning_rate, network.shape.diagonal
@@ -125,30 +126,24 @@ class Learner:
         if self.training.verbose:
             print(f"training {stage}", flush=True)
 
-    def _stage(
-        self, network: Network, parts: Parts, rates: Rates, *, epochs: int | None = None, **column: int | str
-    ) -> None:
-        """One of several stages, which has a column in the history, and checkpoints in a directory of its own."""
-        (name, value), training = next(iter(column.items())), self.training
-        if epochs is not None:
-            training = replace(training, epochs=epochs)
-        if training.checkpoint_dir is not None:
-            training = replace(training, checkpoint_dir=str(Path(training.checkpoint_dir) / f"{value}-{name}"))
-        records: Records = []
-        try:
-            self._run(network, parts, rates, training, records, partial(_stage_origin, self.origin, network))
-        finally:
-            self.history += [{**record, name: value} for record in records]
-
     def _run(
         self,
         network: Network,
         parts: Parts,
         rates: Rates,
-        training: Training,
-        history: Records,
-        origin: Callable[[], str],
+        *,
+        stage: dict[str, int | str] | None = None,
+        epochs: int | None = None,
     ) -> None:
+        """Run some epochs; a stage has a column in the history, and checkpoints in a directory of its own."""
+        training, origin, records = self.training, self.origin, []
+        if epochs is not None:
+            training = replace(training, epochs=epochs)
+        if stage is not None:
+            origin = partial(_stage_origin, self.origin, network)
+        if stage is not None and training.checkpoint_dir is not None:
+            ((name, value),) = stage.items()
+            training = replace(training, checkpoint_dir=str(Path(training.checkpoint_dir) / f"{value}-{name}"))
         state = {name: array for name, array in network.arrays().items() if array.size}
         if self.other_query_vectors is not None:
             state["other_query_vectors"] = self.other_query_vectors
@@ -169,15 +164,18 @@ class Learner:
 
         with told_if_slow(COMPILING if training.verbose else None):
             step(NO_TUPLES, NO_TUPLES)
-        run_epochs(
-            learn_batch,
-            state,
-            training,
-            num_batches=len(self.task.batches),
-            evaluate=None if self.evaluate is None else partial(self.evaluate, network),
-            history=history,
-            origin=origin,
-        )
+        try:
+            run_epochs(
+                learn_batch,
+                state,
+                training,
+                num_batches=len(self.task.batches),
+                evaluate=None if self.evaluate is None else partial(self.evaluate, network),
+                history=records,
+                origin=origin,
+            )
+        finally:
+            self.history += [{**record, **(stage or {})} for record in records]
 
 
 def shrinking(first: int, last: int, rounds: int) -> list[int]:

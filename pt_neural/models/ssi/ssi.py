@@ -20,14 +20,16 @@ from pt_neural.models.ssi.network import Network, Shape, random_vectors
 from pt_neural.rankers.columns import distinct_queries
 from pt_neural.rankers.kept.term_vectors import TermVectors
 from pt_neural.rankers.options import LearnedOptions
+from pt_neural.rankers.ranker import digest
 from pt_neural.rankers.representation import RepresentationRanker
 from pt_neural.rankers.vectors import Vectors
 from pt_neural.text import PackedSequences, TfIdf, Vocabulary, pack_texts, tokenise, tokenise_packed
 from pt_neural.text.counts import most_frequent
 from pt_neural.training import Training
 from pt_neural.training.evaluation import dev_evaluator
-from pt_neural.training.examples import Examples, digest, make_examples
-from pt_neural.training.groups import Report
+from pt_neural.training.examples import Examples, make_examples
+from pt_neural.training.examples import digest as frames_digest
+from pt_neural.training.groups import Groups, Report
 from pt_neural.training.run import Records
 from pt_neural.training.sampling import GroupBatches
 
@@ -255,18 +257,20 @@ class SSI(RepresentationRanker, pt.Estimator):
         if training.verbose:
             print(f"{self!r}: {examples.report}", flush=True)
         features, sequences = self._learn_features(examples, verbose=training.verbose)
+        documents = features.read_documents(sequences, features.documents.vocabulary)
+        texts = training_texts(features.read_queries(examples.query_texts), documents)
+        groups, report = examples.groups, examples.report
+        del examples, sequences, documents  # the loops have them as sparse vectors by now
         terms = len(features.queries.vocabulary), len(features.documents.vocabulary)
         generator = torch.Generator().manual_seed(training.seed)
         alike = self.alike and self.shared_vocabulary
         network = Network.start(self._shape(*terms), generator, deviation=self.deviation, alike=alike)
-        documents = features.read_documents(sequences, features.documents.vocabulary)
-        texts = training_texts(features.read_queries(examples.query_texts), documents)
-        frames = topics_or_res_tr, qrels_tr, topics_or_res_va, qrels_va
+        frames = topics_or_res_tr, qrels_tr, topics_or_res_va, qrels_va, *(monolingual or ())
         learner = Learner(
-            Task(texts, GroupBatches(examples.groups, training, pair_of_numbers)),
+            Task(texts, GroupBatches(groups, training, pair_of_numbers)),
             training,
             history=[],
-            origin=partial(self._origin, frames, monolingual, own_queries),
+            origin=partial(self._origin, frames, own_queries, features, groups),
         )
         if topics_or_res_va is not None:
             learner.evaluate = self._dev_measure(features, topics_or_res_va, qrels_va, training)
@@ -279,9 +283,9 @@ class SSI(RepresentationRanker, pt.Estimator):
             self._learn(learner, network)
         except KeyboardInterrupt:
             if learner.history:
-                self._finish(features, network, learner.history, examples.report)
+                self._finish(features, network, learner.history, report)
             raise
-        self._finish(features, network, learner.history, examples.report)
+        self._finish(features, network, learner.history, report)
         return self
 
     def _make_examples(self, candidates: pd.DataFrame, qrels: pd.DataFrame, training: Training) -> Examples:
@@ -338,14 +342,14 @@ class SSI(RepresentationRanker, pt.Estimator):
         texts = training_texts(features.read_documents(queries, Vocabulary(terms)), documents)
         return Task(texts, GroupBatches(examples.groups, training, pair_of_numbers))
 
-    def _origin(self, frames: Sequence[pd.DataFrame | None], monolingual: Any, own_queries: bool) -> str:
-        """Text that changes with the data and settings of a training."""
-        state: list[Any] = [self.artifact_format, self.settings()]
-        if self.documents is not None:
-            state += [len(self.documents), len(self.documents.vocabulary), len(self.documents.all().terms)]
-        if monolingual is not None:
-            state.append(digest(own_queries, monolingual, fields=self.fields))
-        return digest(state, frames, fields=self.fields)
+    def _origin(
+        self, frames: Sequence[pd.DataFrame | None], own_queries: bool, features: Features, groups: Groups
+    ) -> str:
+        """Changes with all that a training is made from, so that no checkpoint of another one is used."""
+        arrays, words = features.identity_parts()
+        arrays |= {"queries": groups.queries, "positives": groups.positives, "relevant": groups.relevant}
+        state = [self.artifact_format, self.settings(), own_queries, digest([], arrays, words)]
+        return frames_digest(state, frames, fields=self.fields)
 
     def _dev_measure(
         self, features: Features, frame: pd.DataFrame, qrels: pd.DataFrame | None, training: Training
@@ -356,7 +360,6 @@ class SSI(RepresentationRanker, pt.Estimator):
         queries = features.read_queries(texts)
         document_rows, sequences, vocabulary = self._frame_documents(frame)
         documents = features.read_documents(sequences, vocabulary)
-
         starts = range(0, len(texts), self.queries_per_block)
         blocks = [np.flatnonzero(query_rows // self.queries_per_block == number) for number in range(len(starts))]
 

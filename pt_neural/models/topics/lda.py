@@ -45,7 +45,7 @@ class LDA(TopicModel):
         workers: Threads that sample. With 1, results are repeatable by seed; with more, they may not be.
         seed: Seed of the sampler.
         unigram_weight: Weight of the unigram model, from 0 to 1; may be set on a fitted model.
-        mu: Weight of the collection against the document in the unigram model, in words, above 0; may be set likewise.
+        mu: Weight of the collection in the unigram model, in words, above 0; may be set on a fitted model.
 
     Attributes:
         history: One row every ten iterations, from 0 for the start: ``iteration``, ``log_likelihood`` of the words and

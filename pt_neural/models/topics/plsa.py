@@ -38,7 +38,7 @@ class PLSA(TopicModel):
         max_terms: Keep only that many of the most frequent words; None keeps all.
         seed: Seed of the initial topics; results do not depend on the number of threads.
         unigram_weight: Weight of the unigram model, from 0 to 1; may be set on a fitted model.
-        mu: Weight of the collection against the document in the unigram model, in words, above 0; may be set likewise.
+        mu: Weight of the collection in the unigram model, in words, above 0; may be set on a fitted model.
 
     Attributes:
         history: One row an iteration, from 0 for the start: ``iteration``, ``log_likelihood`` of the collection,

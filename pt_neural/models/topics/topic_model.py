@@ -30,7 +30,7 @@ class TopicModel(LanguageModelRanker):
     Args:
         num_topics: Number of topics.
         unigram_weight: Weight of the unigram model, from 0 to 1; may be set on a fitted model.
-        mu: Weight of the collection against the document in the unigram model, in words, above 0; may be set likewise.
+        mu: Weight of the collection in the unigram model, in words, above 0; may be set on a fitted model.
 
     Attributes:
         word_topics: P(w|z) of words of documents, float32 of shape ``(words, topics)``.

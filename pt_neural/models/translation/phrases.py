@@ -53,7 +53,7 @@ class PhraseTranslation(WordTranslation):
         null_word: Whether a word may come from no word of the other text while learning.
         max_terms: Number of words, from the start of a document, to learn from; None for all. Ranking uses all.
         unigram_weight: Weight of the unigram model against translated words, from 0 to 1; may be set on a fitted model.
-        mu: Weight of the collection against the document in the unigram model, in words, above 0; may be set likewise.
+        mu: Weight of the collection in the unigram model, in words, above 0; may be set on a fitted model.
 
     Attributes:
         history: One row an iteration: ``iteration``, ``log_likelihood`` of the training queries and ``perplexity`` of

@@ -43,7 +43,7 @@ class WordTranslation(LanguageModelRanker, pt.Estimator):
             part in ranking.
         max_terms: Number of words, from the start of a document, to learn from; None for all. Ranking uses all.
         unigram_weight: Weight of the unigram model, from 0 to 1; may be set on a fitted model.
-        mu: Weight of the collection against the document in the unigram model, in words, above 0; may be set likewise.
+        mu: Weight of the collection in the unigram model, in words, above 0; may be set on a fitted model.
 
     Attributes:
         report: What the model was fitted on, and what was left out; None if it is not fitted, or was loaded.

@@ -83,7 +83,7 @@ class Reader(ABC):
 
 
 def to_device(batch: Any, device: torch.device) -> Any:
-    """A tensor, or a named tuple of tensors and such tuples, on a device; None stays None."""
-    if batch is None or isinstance(batch, Tensor):
-        return batch if batch is None else batch.to(device)
-    return type(batch)(*(to_device(part, device) for part in batch))
+    """A tensor, or a named tuple of tensors and such tuples, on a device; anything else stays as it is."""
+    if isinstance(batch, Tensor):
+        return batch.to(device)
+    return type(batch)(*(to_device(part, device) for part in batch)) if isinstance(batch, tuple) else batch
