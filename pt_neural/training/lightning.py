@@ -34,10 +34,7 @@ _OPTIMISERS = {
 
 
 class GroupTraining(LightningModule):
-    """A network, its loss over groups, and the dev measure after each epoch.
-
-    A network that has a method ``learn(batch, training)`` makes its own steps, and gives the mean loss before them.
-    """
+    """A network, its loss over groups, and the dev measure after each epoch."""
 
     def __init__(
         self,
@@ -49,7 +46,6 @@ class GroupTraining(LightningModule):
     ):
         super().__init__()
         self.network = network
-        self.automatic_optimization = not hasattr(network, "learn")
         self.batches = batches
         self.loss = loss
         self.training_settings = training
@@ -62,11 +58,9 @@ class GroupTraining(LightningModule):
         sampler = EpochSampler(self.batches, self.trainer.global_rank, self.trainer.world_size)
         return DataLoader(self.batches, batch_size=None, sampler=sampler)
 
-    def configure_optimizers(self) -> torch.optim.Optimizer | None:
-        """The optimiser that the settings name; none for a network that makes its own steps."""
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        """The optimiser that the settings name."""
         settings = self.training_settings
-        if not self.automatic_optimization:
-            return None
         kind = _OPTIMISERS[settings.optimiser]
         return kind(self.network.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay)
 
@@ -74,15 +68,12 @@ class GroupTraining(LightningModule):
         """Reset the sums of the epoch."""
         self._sum, self._groups, self._started = 0.0, 0, time.perf_counter()
 
-    def training_step(self, batch: Batch, batch_idx: int) -> Tensor | None:
+    def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         """The loss of a batch; randomness in the network (dropout) depends only on seed, epoch, batch and device."""
         key = [self.training_settings.seed, self.current_epoch, batch_idx, self.global_rank]
         torch.manual_seed(int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0]))
-        loss = None
-        if self.automatic_optimization:
-            loss = self.loss(self.network(batch.inputs).float(), batch.labels, batch.valid)
-        value = self.network.learn(batch, self.training_settings) if loss is None else loss.item()
-        if not math.isfinite(value):
+        loss = self.loss(self.network(batch.inputs).float(), batch.labels, batch.valid)
+        if not math.isfinite(value := loss.item()):
             raise FloatingPointError(
                 f"the loss became {value} in epoch {self.current_epoch + 1}, batch {batch_idx + 1}: {self._advice()}"
             )
@@ -111,8 +102,7 @@ class GroupTraining(LightningModule):
         self.history.append(record)
 
     def _advice(self) -> str:
-        lower = f"lower learning_rate (now {self.training_settings.learning_rate:g})"
-        return f"{lower}, or set gradient_clip=1.0" if self.automatic_optimization else lower
+        return f"lower learning_rate (now {self.training_settings.learning_rate:g}), or set gradient_clip=1.0"
 
     def last_is_best(self) -> bool:
         """Whether the last epoch has the best dev measure (the first of ties); always true without a dev measure."""
