@@ -19,14 +19,14 @@ BOUNDARY = "#"
 class WordHashing:
     """Turns words into counts of the letter n-grams of ``#word#`` (CLSM paper, section 3.2; Duet paper, section 3.2).
 
-    A word that was never seen still has those of its n-grams that were; n-grams that were never seen are dropped.
+    A new word still has the n-grams that it shares with known words; unknown n-grams are dropped.
 
     Args:
-        ngrams: The n-grams that count; an n-gram's position is its column.
+        ngrams: The known n-grams; an n-gram's position is its column.
         sizes: Lengths of the n-grams, such as ``(3,)`` for letter trigrams.
 
     Raises:
-        ValueError: If an n-gram occurs twice or holds a newline, or a size is below 1.
+        ValueError: If an n-gram is repeated or contains a newline, or if a size is below 1.
 
     Example::
 
@@ -44,7 +44,7 @@ class WordHashing:
         if not self.sizes or self.sizes[0] < 1:
             raise ValueError(f"sizes must be lengths of at least 1, not {sizes!r}")
         if len(set(self.ngrams)) < len(self.ngrams) or any("\n" in ngram for ngram in self.ngrams):
-            raise ValueError("n-grams must be distinct and hold no newline")
+            raise ValueError("n-grams must be distinct and contain no newline")
 
     @classmethod
     def build(
@@ -54,12 +54,12 @@ class WordHashing:
         sizes: Sequence[int] = (3,),
         max_ngrams: int | None = None,
     ) -> "WordHashing":
-        """Collect the n-grams of words, by falling frequency, equal ones in alphabetical order.
+        """Collect the n-grams of words, by falling frequency, ties in alphabetical order.
 
         Args:
-            words: Distinct words, or a vocabulary, whose collection frequencies then weigh the n-grams.
+            words: Distinct words; or a vocabulary, whose collection frequencies then count for the n-grams.
             sizes: Lengths of the n-grams.
-            max_ngrams: Keep only that many of the most frequent n-grams; None keeps all.
+            max_ngrams: Keep only this many of the most frequent n-grams; None keeps all.
         """
         frequencies: Iterable[int] = repeat(1)
         if isinstance(words, Vocabulary):
@@ -77,10 +77,10 @@ class WordHashing:
         return {ngram: column for column, ngram in enumerate(self.ngrams)}
 
     def bags(self, words: Iterable[str]) -> csr_array:
-        """The counts of n-grams, one row a word: the matrix W_f of the CLSM paper.
+        """The n-gram counts of words, one row per word: W_f of the CLSM paper.
 
         Args:
-            words: Any words; give each one once.
+            words: Any words, each given once.
 
         Returns:
             Sparse float32 matrix of shape ``(number of words, len(self))``.
@@ -108,7 +108,7 @@ class WordHashing:
         return f"WordHashing({len(self):,} n-grams of {' and '.join(map(str, self.sizes))} letters)"
 
     def save(self, directory: str | Path) -> None:
-        """Write ``ngrams.txt`` (UTF-8, one a line) and ``ngrams.json``, their sizes."""
+        """Write ``ngrams.txt`` (UTF-8, one n-gram per line) and ``ngrams.json`` (their sizes)."""
         directory = Path(directory)
         write_lines(directory / "ngrams.txt", self.ngrams)
         write_json(directory / "ngrams.json", {"sizes": list(self.sizes)})
@@ -118,7 +118,7 @@ class WordHashing:
         """Read what :meth:`save` wrote.
 
         Raises:
-            ArtifactError: If a file is missing or damaged; it is named.
+            ArtifactError: If a file is missing or damaged; the message names it.
         """
         directory = Path(directory)
         ngrams, settings = read_lines(directory / "ngrams.txt"), read_json(directory / "ngrams.json")
