@@ -326,7 +326,10 @@ class Ranker(pt.Transformer):
     def _read_arguments(cls, path: Path) -> dict[str, Any]:
         """Arguments of which the class can be made."""
         config = read_json(path / "config.json")
-        components = {name: load(path / name) for name, load in cls.components.items()}
+        try:
+            components = {name: load(path / name) for name, load in cls.components.items()}
+        except FileNotFoundError as error:
+            raise ArtifactError(f"{path} is not a complete ranker: {error}") from None
         try:
             arguments = {**cls._arguments(config), **components}
             cls(**arguments)

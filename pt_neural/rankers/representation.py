@@ -140,8 +140,8 @@ class RepresentationRanker(Ranker):
         return self._dense(self._represent_distinct(*_packed(self._pack(texts))))
 
     def _dense(self, vectors: Vectors) -> np.ndarray:
-        if vectors.dense is None:
-            raise ValueError(f"{self!r} has no dense vectors")
+        if getattr(vectors, "dense", None) is None:
+            raise ValueError(f"{self!r} has no dense vectors, so it only re-ranks and retrieves")
         return vectors.dense
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
@@ -184,7 +184,7 @@ class RepresentationRanker(Ranker):
         size = self.queries_per_block
         if len(texts) <= size:
             return self.score_pairs(self.represent_queries(texts), query_rows, documents, document_rows)
-        scores = np.empty(len(frame), dtype=np.float32)
+        scores = np.empty(len(frame))
         order = np.argsort(query_rows, kind="stable")
         for start in range(0, len(texts), size):
             pairs = order[slice(*np.searchsorted(query_rows[order], [start, start + size]))]

@@ -81,15 +81,30 @@ class DuetNetwork(nn.Module):
 
     def forward(self, pairs: PairInputs) -> Tensor:
         """Scores f of pairs, in their shape: the sum of the tanh of each part's output (equation 1)."""
-        return torch.tanh(self.part_outputs(pairs)).sum(1).view(pairs.pairing.places.shape)
+        outputs = self.match(pairs, self.read_queries(pairs.queries), self.read_documents(pairs.documents))
+        return torch.tanh(outputs).sum(1).view(pairs.pairing.places.shape)
 
-    def part_outputs(self, pairs: PairInputs) -> Tensor:
-        """The output of each part before its tanh, shape (pairs, parts)."""
+    def read_queries(self, texts: HashedTexts | None) -> Tensor | None:
+        """What the distributed model makes of queries, shape (queries, filters); None if there is no such model."""
+        return None if self.distributed is None else self.distributed.read_queries(texts)
+
+    def read_documents(self, texts: HashedTexts | None) -> Tensor | None:
+        """What it makes of documents, the longest first, shape (documents, filters, hidden); None likewise."""
+        return None if self.distributed is None else self.distributed.read_documents(texts)
+
+    def match(self, pairs: PairInputs, queries: Tensor | None, documents: Tensor | None) -> Tensor:
+        """The output of each part before its tanh, shape (pairs, parts).
+
+        Args:
+            pairs: The pairs; their texts were read already.
+            queries: What :meth:`read_queries` gave.
+            documents: What :meth:`read_documents` gave.
+        """
         outputs = []
         if self.local is not None:
             outputs.append(self.local(pairs.matches, pairs.pairing.places.numel()))
         if self.distributed is not None:
-            outputs.append(self.distributed(pairs.queries, pairs.documents, pairs.pairing))
+            outputs.append(self.distributed.match(queries, documents, pairs.pairing))
         return torch.stack(outputs, dim=1)
 
 
@@ -192,10 +207,6 @@ class DistributedNetwork(nn.Module):
             weights[:, [place for place in range(window) if place != window // 2]] = 0
         self.document_words.load_state_dict(self.query_words.state_dict())
         self.document_dense.load_state_dict(self.query_dense.state_dict())
-
-    def forward(self, queries: HashedTexts, documents: HashedTexts, pairing: Pairing) -> Tensor:
-        """The output before its tanh, shape (pairs,)."""
-        return self.match(self.read_queries(queries), self.read_documents(documents), pairing)
 
     def read_queries(self, texts: HashedTexts) -> Tensor:
         """Convolution, max pooling over all windows, dense layer: shape (queries, filters)."""

@@ -1,6 +1,6 @@
 """Reader of histograms: how similar the words of a document are to each term of a query."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -222,6 +222,7 @@ class HistogramPairs:
         self._document_rows = document_rows
         self._gates = np.append(gates, np.zeros((1, gates.shape[1]), dtype=np.float32), axis=0)
         self._numbering = Numbering(len(document_rows))
+        self._remembered: tuple[np.ndarray, np.ndarray, list] | None = None
 
     def batch(self, queries: np.ndarray, documents: np.ndarray) -> HistogramInputs:
         """Some pairs.
@@ -243,6 +244,29 @@ class HistogramPairs:
             pair_counts[block, : found.shape[1]] = found
         arrays = _compact(counts), self._gates[terms], np.diff(self.queries.offsets)[distinct], rows
         return HistogramInputs(*map(torch.from_numpy, arrays))
+
+    def batches(
+        self, queries: np.ndarray, documents: np.ndarray, most: int, *, remember: bool
+    ) -> Iterable[tuple[np.ndarray, HistogramInputs]]:
+        """All of the pairs, a batch at a time.
+
+        Args:
+            queries: The query of each pair, int64 of shape (pairs,).
+            documents: The document of each pair.
+            most: Pairs per batch.
+            remember: Keep the batches in memory, and return them when called again for the same arrays.
+
+        Returns:
+            Numbers of pairs, and their batch.
+        """
+        if self._remembered is not None and self._remembered[0] is queries and self._remembered[1] is documents:
+            return self._remembered[2]
+        blocks = self.blocks(queries, documents, most)
+        batches = ((block, self.batch(queries[block], documents[block])) for block in blocks)
+        if remember:
+            batches = list(batches)
+            self._remembered = queries, documents, batches
+        return batches
 
     def blocks(self, queries: np.ndarray, documents: np.ndarray, most: int | None = None) -> list[np.ndarray]:
         """Divide pairs so that those of similar queries are counted together.

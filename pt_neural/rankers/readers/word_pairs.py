@@ -1,6 +1,7 @@
 """Reader of pairs of texts: exact matches of the query's terms in the document, and words as letter n-grams."""
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +14,6 @@ from pt_neural._arguments import checked_integers, checked_number
 from pt_neural.rankers.readers.hashed_ngrams import HashedCorpus, HashedTexts, word_bags
 from pt_neural.rankers.readers.reader import Reader
 from pt_neural.text import PackedSequences, Vocabulary, WordHashing, pack_texts
-from pt_neural.text.packed import offsets_of
 from pt_neural.text.vocabulary import LastVocabulary
 
 
@@ -47,15 +47,15 @@ class PairInputs(NamedTuple):
 
     Attributes:
         matches: Exact matches of each pair; None if the network does not look at them.
-        queries: The queries as sequences of words; None if the network looks at exact matches only.
-        documents: The documents, the longest first; None likewise.
         pairing: Which queries the documents are matched with.
+        queries: The queries as sequences of words; None if the network looks at exact matches only, or has read them.
+        documents: The documents, the longest first; None likewise.
     """
 
     matches: Matches | None
-    queries: HashedTexts | None
-    documents: HashedTexts | None
     pairing: Pairing
+    queries: HashedTexts | None = None
+    documents: HashedTexts | None = None
 
 
 class PairTexts:
@@ -69,6 +69,9 @@ class PairTexts:
         matches: Whether exact matches are wanted.
         hashed_queries: The queries as sequences of words; None if words are not wanted.
         hashed_documents: The documents likewise.
+
+    Attributes:
+        lengths: Number of terms of each document that count, int64.
     """
 
     def __init__(
@@ -88,13 +91,8 @@ class PairTexts:
         self.matches = matches
         self.hashed_queries = hashed_queries
         self.hashed_documents = hashed_documents
+        self.lengths = np.minimum(np.diff(documents.offsets), document_terms)
         self._table = np.zeros(num_terms + 1, dtype=np.int32)
-
-    def lengths(self, documents: np.ndarray) -> np.ndarray:
-        """Terms that count of the documents with these numbers, int64."""
-        return np.minimum(
-            self.documents.offsets[documents + 1] - self.documents.offsets[documents], self.document_terms
-        )
 
     def batch(self, queries: np.ndarray, documents: np.ndarray) -> PairInputs:
         """Some pairs.
@@ -107,16 +105,28 @@ class PairTexts:
             queries = np.repeat(queries[:, None], documents.shape[1], axis=1)
         distinct_queries, query_rows = np.unique(queries, return_inverse=True)
         distinct_documents, document_rows = np.unique(documents, return_inverse=True)
-        order = np.argsort(-self.lengths(distinct_documents), kind="stable")
+        order = np.argsort(-self.lengths[distinct_documents], kind="stable")
         document_rows = np.argsort(order)[document_rows.reshape(documents.shape)]
-        pairing = pair_up(query_rows.reshape(documents.shape), document_rows)
-        matches = hashed_queries = hashed_documents = None
-        if self.matches:
-            matches = self.find_matches(queries.ravel(), documents.ravel())
-        if self.hashed_queries is not None:
-            hashed_queries = self.hashed_queries.take(distinct_queries)
-            hashed_documents = self.hashed_documents.take(distinct_documents[order])
-        return PairInputs(matches, hashed_queries, hashed_documents, pairing)
+        pairs = PairInputs(
+            self.find_matches(queries.ravel(), documents.ravel()) if self.matches else None,
+            pair_up(query_rows.reshape(documents.shape), document_rows),
+        )
+        if self.hashed_queries is None:
+            return pairs
+        hashed_documents = self.hashed_documents.take(distinct_documents[order])
+        return pairs._replace(queries=self.hashed_queries.take(distinct_queries), documents=hashed_documents)
+
+    def match(self, queries: np.ndarray, documents: np.ndarray, document_rows: np.ndarray) -> PairInputs:
+        """Some pairs of texts that a network has read already.
+
+        Args:
+            queries: Numbers of queries, int64 of shape (pairs,).
+            documents: Numbers of documents, likewise.
+            document_rows: The row of each pair's document in what the network has made of documents, likewise.
+        """
+        return PairInputs(
+            self.find_matches(queries, documents) if self.matches else None, pair_up(queries, document_rows)
+        )
 
     def find_matches(self, queries: np.ndarray, documents: np.ndarray) -> Matches:
         """Exact matches of pairs, given by numbers of queries and documents, int64 of shape (pairs,)."""
@@ -164,33 +174,31 @@ class WordPairs(Reader):
     def read_queries(self, texts: Sequence[str]) -> HashedCorpus:
         """Queries as sequences of hashed words."""
         sequences, terms = pack_texts(texts)
-        return self._hashed_queries(self._cut(sequences), terms)
+        return HashedCorpus(sequences, word_bags(terms, self.hashing), max_terms=self.query_terms, keep_rest=False)
 
     def read_documents(self, sequences: PackedSequences, vocabulary: Vocabulary) -> HashedCorpus:
         """Documents as sequences of hashed words; the words of the last vocabulary stay hashed."""
-        bags = self._bags(lambda: word_bags(vocabulary.terms, self.hashing), vocabulary)
+        bags = self._bags(partial(word_bags, vocabulary.terms, self.hashing), vocabulary)
         return HashedCorpus(sequences, bags, max_terms=self.document_terms, keep_rest=False)
 
     def pair(self, query_texts: Sequence[str], documents: PackedSequences, vocabulary: Vocabulary) -> PairTexts:
         """Queries and documents of which any pairs can be taken."""
         sequences, terms = pack_texts(query_texts)
-        queries = self._cut(sequences)
-        reads_words = self.hashing is not None
+        queries = sequences.take(np.arange(len(sequences)), max_terms=self.query_terms)
+        ids, num_terms = vocabulary.ids(terms), len(vocabulary)
+        hashed_queries = hashed_documents = None
+        if self.hashing is not None:
+            hashed_queries = HashedCorpus(queries, word_bags(terms, self.hashing))
+            hashed_documents = self.read_documents(documents, vocabulary)
         return PairTexts(
-            PackedSequences(vocabulary.ids(terms)[queries.terms], queries.offsets),
+            PackedSequences(ids[queries.terms], queries.offsets),
             documents,
-            len(vocabulary),
+            num_terms,
             document_terms=self.document_terms,
             matches=self.matches,
-            hashed_queries=self._hashed_queries(queries, terms) if reads_words else None,
-            hashed_documents=self.read_documents(documents, vocabulary) if reads_words else None,
+            hashed_queries=hashed_queries,
+            hashed_documents=hashed_documents,
         )
-
-    def _cut(self, queries: PackedSequences) -> PackedSequences:
-        return queries.take(np.arange(len(queries)), max_terms=self.query_terms)
-
-    def _hashed_queries(self, queries: PackedSequences, terms: Sequence[str]) -> HashedCorpus:
-        return HashedCorpus(queries, word_bags(terms, self.hashing))
 
     def save(self, directory: Path) -> None:
         """Write the n-grams, if there are any."""
@@ -250,28 +258,35 @@ def exact_matches(
         Matches of as many query terms per pair as the longest of all queries has.
     """
     width = int(np.diff(queries.offsets).max(initial=0))
-    order = np.argsort(query_rows, kind="stable")
-    texts = documents.take(document_rows[order], max_terms=max_terms)
-    bounds = np.flatnonzero(np.diff(query_rows[order], prepend=-1, append=-1))  # of the pairs of each query
+    order = np.argsort(query_rows, kind="stable")  # pairs of the same query follow each other
+    bounds = np.flatnonzero(np.diff(query_rows[order], prepend=-1, append=-1))
+    starts, ends = documents.offsets[document_rows[order]], documents.offsets[document_rows[order] + 1]
+    if max_terms is not None:
+        ends = np.minimum(ends, starts + max_terms)
+    offsets = np.zeros(len(order) + 1, dtype=np.int64)  # of the documents of all pairs, one after the other
+    np.cumsum(ends - starts, out=offsets[1:])
+    texts = [slice(*span) for span in zip(starts.tolist(), ends.tolist(), strict=True)]
+    document_terms = np.asarray(documents.terms)  # still mapped; NumPy slices it faster
     slots, hits = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
-    for first, last in pairwise(bounds):
+    for first, last in pairwise(bounds.tolist()):
         query = query_rows[order[first]]
         terms = queries.terms[queries.offsets[query] : queries.offsets[query + 1]]
-        start, end = texts.offsets[first], texts.offsets[last]
-        for places in _by_occurrence(terms):
+        if not (by_occurrence := _by_occurrence(terms)):
+            continue
+        block = np.concatenate([document_terms[text] for text in texts[first:last]])
+        for places in by_occurrence:
             table[terms[places]] = places + 1
-            found = table[texts.terms[start:end]]
+            found = table[block]
             table[terms[places]] = 0
             matched = np.flatnonzero(found)
             slots.append(found[matched] - 1)
-            hits.append(matched + start)
-    hit = np.concatenate(hits)  # places in all texts together
-    pair = np.searchsorted(texts.offsets, hit, side="right") - 1
-    bag = order[pair] * width + np.concatenate(slots)
-    sequence = np.argsort(bag, kind="stable")
-    positions = (hit - texts.offsets[pair])[sequence]
-    offsets = offsets_of(np.bincount(bag, minlength=len(query_rows) * width))
-    return Matches(torch.from_numpy(positions), torch.from_numpy(offsets))
+            hits.append(matched + offsets[first])
+    hit = np.concatenate(hits)
+    pair = np.searchsorted(offsets, hit, side="right") - 1
+    row = order[pair] * width + np.concatenate(slots)  # of the interaction matrices: a query term of a pair
+    sequence = np.argsort(row, kind="stable")
+    ends = np.cumsum(np.bincount(row, minlength=len(query_rows) * width))
+    return Matches(torch.from_numpy((hit - offsets[pair])[sequence]), torch.from_numpy(np.append(0, ends)))
 
 
 def _by_occurrence(terms: np.ndarray) -> list[np.ndarray]:
