@@ -43,7 +43,10 @@ def main() -> None:
     tables.save(5, rows, {"BM25": "α", PHRASES: "β", **({LEARNED[pair[0]].name: "γ"} if pair else {})})
     if pair:
         dssm, clsm = (LEARNED[key] for key in pair)
-        windows = [replace(clsm, name=window_name(clsm.name, w), options={"window": w}) for w in arguments.windows]
+        windows = [
+            replace(clsm, name=window_name(clsm.name, window), options={**clsm.options, "window": window})
+            for window in arguments.windows
+        ]
         if windows:
             rows = [dssm.name, *map(rankers.learned, windows)]
             tables.save(6, rows, {dssm.name: "α", window_name(clsm.name, 1): "β"})

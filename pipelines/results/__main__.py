@@ -37,8 +37,8 @@ seeds, and the range of the difference over seeds is given too. P-values are not
 BESIDE = """\
 ## The papers' tables
 
-Ours is the mean over test queries, ± the standard deviation over seeds if there are several. A dash means that a row was
-not run, for instance because a collection has no training queries.
+Ours is the mean over test queries, ± the standard deviation over seeds if there are several. A dash means that a row
+was not run, for instance because a collection has no training queries.
 """
 COMMANDS = """\
 ## How this was made
