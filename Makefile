@@ -9,16 +9,21 @@ PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11,$(
 	$(name) -c 'import sys; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench notebooks docs clean
+.PHONY: help demo test test-all lint bench notebooks docs clean
+
+PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
 demo: $(READY) ## index, train and compare on the embedded collection: one table, one picture
 	$(BIN)/python -m pipelines.quickstart
 
-test: $(READY) ## run the tests, in as many processes as there are cores, but no more than four
-	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile
+test: $(READY) ## run the tests in a few minutes, in as many processes as there are cores, but no more than four
+	$(PYTEST) -m "not long"
+
+test-all: test ## run the tests, and then those that take longer
+	$(PYTEST) -m long
 
 lint: $(READY) ## check style and formatting
 	$(BIN)/ruff check .

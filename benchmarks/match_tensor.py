@@ -28,7 +28,7 @@ from parts.rates import Rate, line, merged, rate, spread
 from parts.synthetic import Texts, candidate_frame, synthetic_candidates, synthetic_spaces, synthetic_texts
 
 import pt_neural as pn
-from pt_neural.models.match_filters import SHIFTS
+from pt_neural.models.match_tensor.network import SHIFTS
 
 MODELS = {"Match-Tensor": pn.MatchTensor, "SSM": pn.SSM}
 DTYPES = ("float16", "int8")

@@ -6,38 +6,21 @@ Every public name is loaded on first use, so that ``import pt_neural`` costs not
 from importlib import import_module
 from typing import Any
 
+from pt_neural.rankers.registry import RANKERS
+
 __version__ = "0.1.0"
 
 _HOMES = {
-    "LuceneIndex": "pt_neural.lucene",
-    "LatentConceptExpansion": "pt_neural.lucene",
-    "ForwardIndex": "pt_neural.text",
+    **{row.name: row.module for row in RANKERS},
+    "CDSSM": "pt_neural.models.clsm.clsm",  # what later papers call CLSM
     "EmbeddingSpaces": "pt_neural.embeddings",
-    "DESM": "pt_neural.models",
-    "BLTM": "pt_neural.models",
-    "LSA": "pt_neural.models",
-    "LDA": "pt_neural.models",
-    "PLSA": "pt_neural.models",
-    "TFIDF": "pt_neural.models",
-    "TopicCosine": "pt_neural.models",
-    "WordTranslation": "pt_neural.models",
-    "PhraseTranslation": "pt_neural.models",
-    "Rocchio": "pt_neural.models",
-    "DSSM": "pt_neural.models",
-    "CLSM": "pt_neural.models",
-    "CDSSM": "pt_neural.models",
-    "DRMM": "pt_neural.models",
-    "Duet": "pt_neural.models",
-    "DuetDistributed": "pt_neural.models",
-    "DuetLocal": "pt_neural.models",
-    "MatchTensor": "pt_neural.models",
-    "MatchTensorSSM": "pt_neural.models",
-    "SSI": "pt_neural.models",
-    "SSM": "pt_neural.models",
-    "Training": "pt_neural.training",
+    "ForwardIndex": "pt_neural.text",
+    "LatentConceptExpansion": "pt_neural.lucene",
+    "LuceneIndex": "pt_neural.lucene",
     "Mixture": "pt_neural.rankers",
-    "tune_alpha": "pt_neural.experiment",
+    "Training": "pt_neural.training",
     "explain": "pt_neural.explain",
+    "tune_alpha": "pt_neural.experiment",
 }
 
 _ROOMS = ("experiment",)  # public as a whole: pn.experiment.pca

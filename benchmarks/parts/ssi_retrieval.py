@@ -9,8 +9,7 @@ import pandas as pd
 from parts.collection import Collection
 from parts.rates import Rate, line, spread
 
-from pt_neural.rankers import BilinearRanker, TermVectors
-from pt_neural.rankers.bilinear_retriever import BilinearRetriever
+from pt_neural.rankers import RepresentationRanker, Retriever, TermVectors
 
 BLOCK = 200  # queries that are answered at once
 ALONE = 20  # queries that are answered one by one in each round
@@ -19,7 +18,7 @@ WEIGHT = 8  # bytes of a weight with its place
 
 
 def print_retrieval(
-    models: dict[str, BilinearRanker], collection: Collection, folder: Path, rounds: int, memory: float
+    models: dict[str, RepresentationRanker], collection: Collection, folder: Path, rounds: int, memory: float
 ) -> None:
     """A line for each model, long queries and keywords, one by one and at once."""
     print("\nretrieval, milliseconds a query")
@@ -30,7 +29,9 @@ def print_retrieval(
             print(line(f"{name}: queries of {kind}, {BLOCK} at once", one["block"]))
 
 
-def measure(models: dict[str, BilinearRanker], collection: Collection, folder: Path, rounds: int) -> dict[str, Any]:
+def measure(
+    models: dict[str, RepresentationRanker], collection: Collection, folder: Path, rounds: int
+) -> dict[str, Any]:
     """Milliseconds a query of each model, for long queries and for keywords."""
     found: dict[str, Any] = {}
     for name, model in models.items():
@@ -51,7 +52,7 @@ def query_sets(collection: Collection) -> dict[str, pd.DataFrame]:
     return {long: queries, short: queries.assign(query=words.str[:KEYWORDS].str.join(" "))}
 
 
-def times(retriever: BilinearRetriever, queries: pd.DataFrame, rounds: int) -> dict[str, Rate]:
+def times(retriever: Retriever, queries: pd.DataFrame, rounds: int) -> dict[str, Rate]:
     """Milliseconds of processor time a query, frame to frame: of queries one by one, and of a block."""
     retriever.transform(queries.head(2))
     alone = [milliseconds(retriever, queries.iloc[[number]]) for _ in range(rounds) for number in range(ALONE)]
@@ -59,22 +60,22 @@ def times(retriever: BilinearRetriever, queries: pd.DataFrame, rounds: int) -> d
     return {"alone": spread(alone), "block": spread(block)}
 
 
-def milliseconds(retriever: BilinearRetriever, queries: pd.DataFrame) -> float:
+def milliseconds(retriever: Retriever, queries: pd.DataFrame) -> float:
     """The time of one search."""
     started = time.process_time()
     retriever.transform(queries)
     return 1000 * (time.process_time() - started)
 
 
-def bytes_read(model: BilinearRanker, vectors: TermVectors, texts: pd.Series) -> float:
+def bytes_read(model: RepresentationRanker, vectors: TermVectors, texts: pd.Series) -> float:
     """Bytes that a query alone must read: latent vectors, and the weights of its terms in documents, or all of them.
 
     The weights of W that a hashed W looks up, one for each word of the query and each of the vocabulary, count too.
     """
-    queries = model.weigh_queries(texts.tolist())
-    latent = 0 if queries.latent is None else vectors.weighed.latent.nbytes
-    if isinstance(queries.terms, np.ndarray):
-        words = model.features.of_queries(texts.tolist())[0]
+    queries = model.represent_queries(texts.tolist())
+    latent = 0 if queries.dense is None else vectors.vectors.dense.nbytes
+    if isinstance(queries.sparse, np.ndarray):
+        words = model.features.read_queries(texts.tolist()).terms
         return latent + WEIGHT * vectors.terms.nnz + 4 * words.nnz / words.shape[0] * words.shape[1]
-    postings = (queries.terms != 0) @ np.diff(vectors.postings.indptr).astype(np.float64)
+    postings = (queries.sparse != 0) @ np.diff(vectors.postings.indptr).astype(np.float64)
     return latent + WEIGHT * float(np.minimum(postings, vectors.terms.nnz).mean())

@@ -11,9 +11,9 @@ from parts.collection import Collection
 from parts.rates import Rate, rate, spread
 
 import pt_neural as pn
-from pt_neural.models.bilinear_network import BilinearNetwork
-from pt_neural.models.bilinear_steps import Rates, Texts, learn
-from pt_neural.models.ssi_features import training_texts
+from pt_neural.models.ssi.features import training_texts
+from pt_neural.models.ssi.network import Network
+from pt_neural.models.ssi.steps import Rates, Texts, Tuples, learn
 
 MARGIN = 1.0
 SAMPLE = 1000  # tuples of which the share with a step is measured
@@ -106,28 +106,29 @@ def loop_rates(model: pn.SSI, collection: Collection, repeats: int, generator: n
     features, documents = model.features, collection.documents
     docnos = {docno: number for number, docno in enumerate(documents.docnos)}
     texts = training_texts(
-        features.of_queries(pairs["query"].tolist()), features.of_sequences(documents.all(), documents.vocabulary)
+        features.read_queries(pairs["query"].tolist()), features.read_documents(documents.all(), documents.vocabulary)
     )
     others = generator.integers(len(documents), size=(len(pairs), negatives))
-    groups = np.arange(len(pairs)), np.column_stack([pairs["docno"].map(docnos), others])
+    numbers = np.column_stack([pairs["docno"].map(docnos), others])
+    tuples = Tuples(np.arange(len(pairs)), numbers, np.ones(numbers.shape, dtype=bool))
     found = {}
     for name, margin in (("each with a step", EVERY), ("none with a step", NO)):
-        work = partial(take, model.network, texts, *groups, margin)
+        work = partial(take, model.network, texts, tuples, margin)
         found[name] = rate(work, others.size, repeats, clock=time.process_time)
     return found
 
 
-def take(network: BilinearNetwork, texts: Texts, queries: np.ndarray, documents: np.ndarray, margin: float) -> float:
+def take(network: Network, texts: Texts, tuples: Tuples, margin: float) -> float:
     """Make steps too small to change anything: the loss."""
     still = Rates(1e-12, 0.0, 0.0, 0.0, margin)
-    return learn(network.parts(), texts, queries, documents, np.ones(documents.shape, dtype=bool), still)[0]
+    return learn(network.parts(), texts, tuples, still)[0]
 
 
 def distinct_terms(model: pn.SSI, collection: Collection) -> tuple[float, float]:
     """Distinct known terms of a query and of a document, on average."""
-    queries = model.features.of_queries(collection.pairs["query"].head(SAMPLE).tolist())[0]
+    queries = model.features.read_queries(collection.pairs["query"].head(SAMPLE).tolist()).terms
     documents = collection.documents
-    all_documents = model.features.of_sequences(documents.all(), documents.vocabulary)[0]
+    all_documents = model.features.read_documents(documents.all(), documents.vocabulary).terms
     return tuple(matrix.nnz / matrix.shape[0] for matrix in (queries, all_documents))
 
 
@@ -144,7 +145,7 @@ def long_training(collection: Collection, tuples: int, options: dict[str, Any]) 
         "core": core,
         "before": before,
         "peak": peak_memory(),
-        "weights": sum(one.nbytes for one in model.network.parameters()),
+        "weights": sum(array.nbytes for array in model.network.arrays().values()),
     }
 
 

@@ -19,14 +19,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from parts.collection import Collection
 from parts.rates import rate, text
 from scipy.sparse import csr_array
 
-from pt_neural.models.bilinear_network import BilinearNetwork, no_rows, rows_of
-from pt_neural.models.bilinear_shape import Shape
-from pt_neural.models.bilinear_steps import Rates, Texts, learn
-from pt_neural.models.ssi_kinds import LEARNING_RATES
+from pt_neural.models.ssi.network import Network, Shape, no_rows, rows_of
+from pt_neural.models.ssi.ssi import LEARNING_RATES
+from pt_neural.models.ssi.steps import Rates, Texts, learn
+from pt_neural.models.ssi.steps import Tuples as Numbers
 from pt_neural.text import TfIdf
 
 SCRIPT = Path(__file__).parents[1] / "peers" / "vowpal_wabbit.py"
@@ -82,8 +83,8 @@ def ours(train: Tuples, test: Tuples, rounds: int) -> dict[str, Any]:
     terms = train.documents.shape[1]
     texts, rates = texts_of(train), Rates(LEARNING_RATES["hash"], 0.0, 0.0, 0.0, 1.0)
     shape = Shape(terms, terms, pairs=HASH_SIZE, shared_pairs=True)
-    learn_from(BilinearNetwork(shape), texts, train.pairs[:10], rates)  # compiles
-    networks = [BilinearNetwork(shape) for _ in range(rounds)]
+    networks = [Network.start(shape, torch.Generator()) for _ in range(rounds + 1)]
+    learn_from(networks.pop(), texts, train.pairs[:10], rates)  # compiles
     left = iter(networks)
     learning = rate(
         lambda: learn_from(next(left), texts, train.pairs, rates), train.pairs.size, rounds, clock=time.process_time
@@ -91,13 +92,13 @@ def ours(train: Tuples, test: Tuples, rounds: int) -> dict[str, Any]:
     return {"rate": learning, "rank loss": rank_loss(networks[0], test)}
 
 
-def learn_from(network: BilinearNetwork, texts: Texts, pairs: np.ndarray, rates: Rates, first: int = 0) -> float:
+def learn_from(network: Network, texts: Texts, pairs: np.ndarray, rates: Rates, first: int = 0) -> float:
     """Take tuples one after the other, whose queries are numbered from ``first``: the sum of their losses."""
     queries, valid = first + np.arange(len(pairs)), np.ones(pairs.shape, dtype=bool)
-    return learn(network.parts(), texts, queries, np.ascontiguousarray(pairs), valid, rates)[0]
+    return learn(network.parts(), texts, Numbers(queries, np.ascontiguousarray(pairs), valid), rates)[0]
 
 
-def rank_loss(network: BilinearNetwork, tuples: Tuples) -> float:
+def rank_loss(network: Network, tuples: Tuples) -> float:
     """The share of tuples whose d+ scores no higher than d-: those with a loss at the least margin there is."""
     texts, still = texts_of(tuples), Rates(0.0, 0.0, 0.0, 0.0, 1e-12)
     losses = [learn_from(network, texts, tuples.pairs[[row]], still, row) for row in range(len(tuples.pairs))]

@@ -1,4 +1,4 @@
-"""Why a document scored: one door to every model's explanation.
+"""Why a document scored: one function explains every model.
 
 The package itself can be called: ``pn.explain(model, query, text)`` is :func:`pt_neural.explain.door.explain`.
 """
@@ -15,7 +15,7 @@ __all__ = ["ComparedExplanations", "Explanation", "TextExplanation", "explain"]
 
 
 class _CallableModule(ModuleType):
-    """Lets ``pt_neural.explain`` be the room and the function of that name at once."""
+    """Lets ``pt_neural.explain`` be both the package and the function of that name."""
 
     def __call__(self, *args: Any, **options: Any) -> Explanation:
         return explain(*args, **options)

@@ -9,16 +9,15 @@ import pandas as pd
 import pyterrier as pt
 
 from pt_neural._arguments import checked_number
-from pt_neural.explain.explanation import Explanation, Side, TextExplanation, checked_side, shortened
-from pt_neural.explain.marking import MODEL_COLOURS
-from pt_neural.explain.word_figure import WORD_LENGTH, draw_words, embolden
+from pt_neural.explain.explanation import Explanation, Side, TextExplanation, checked_side
+from pt_neural.explain.pictures import MODEL_COLOURS, WORD_LENGTH, draw_words, embolden, set_title, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 NOTE = (
-    "Each model reads the document in its own way, told above each text; colours are relative to the strongest word "
-    "of each."
+    "Each model reads the document in its own way, as told above each text; colours are relative to the strongest "
+    "word of each."
 )
 
 
@@ -26,46 +25,46 @@ NOTE = (
 class ComparedExplanations(Explanation):
     """What several models see in one document for one query.
 
-    Models score on scales of their own, so that what they give to words is compared by shares: what a model gives to a
-    word, divided by the sum of what it gives to all words of that text, regardless of signs.
+    Models score on different scales, so words are compared by shares: a word's contribution, divided by the sum of the
+    absolute contributions of all words of that text.
 
     Attributes:
-        explanations: That of each model, by its name.
+        explanations: The explanation of each model, by name.
     """
 
     explanations: dict[str, TextExplanation]
 
     @property
     def text(self) -> str:
-        """The document's text, as the first model reads it."""
+        """The document's text as the first model reads it."""
         return next(iter(self.explanations.values())).text
 
     @property
     def score(self) -> pd.Series:
-        """The score of each model, by its name."""
+        """The score of each model, by name."""
         return pd.Series({name: one.score for name, one in self.explanations.items()}, name="score", dtype=float)
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a model and word occurrence, by model and in the order of the texts.
+        """One row per model and occurrence of a word, in the order of the models and the texts.
 
         Returns:
-            Frame with ``model``, with ``word``, ``start``, ``end``, ``side``, ``match`` and ``contribution`` as the
-            model's own :meth:`~pt_neural.explain.explanation.TextExplanation.by_word` has them, and with ``share``, of
-            all that the model gives to words of that text; NaN where a word was not tried.
+            Frame with ``model``; with ``word``, ``start``, ``end``, ``side``, ``match`` and ``contribution`` from the
+            model's :meth:`~pt_neural.explain.TextExplanation.by_word`; and with ``share``, NaN where a word was not
+            tried.
         """
         frames = [_with_shares(one.by_word()).assign(model=name) for name, one in self.explanations.items()]
-        both = pd.concat(frames, ignore_index=True)
-        return both[["model", *both.columns.drop("model")]]
+        frame = pd.concat(frames, ignore_index=True)
+        return frame[["model", *frame.columns.drop("model")]]
 
     def shares(self, side: Side = "document") -> pd.DataFrame:
-        """What share each model gives to each distinct word of a text, the word with the largest one first.
+        """The share of each distinct word of a text, the word with the largest share first.
 
         Args:
             side: Which text: ``"query"`` or ``"document"``.
 
         Returns:
-            Frame indexed by ``word``, with ``match`` (whether the other text has the word) and a column for each
-            model; 0 for words that a model does not read or that were not tried.
+            Frame indexed by ``word``, with ``match`` (whether the other text has the word) and a column per model; 0
+            for words that a model does not read or that were not tried.
 
         Raises:
             ValueError: If the side is neither.
@@ -79,12 +78,12 @@ class ComparedExplanations(Explanation):
         return by_model.loc[order]
 
     def plot(self, ax: "Axes | None" = None, *, words: int = 12, side: Side = "document") -> "Axes":
-        """Draw the words that get the largest shares from any model, with a bar for each model.
+        """Draw the words with the largest shares, with a bar for each model.
 
         Args:
-            ax: Axes to draw on; a new figure by default.
-            words: How many distinct words to show.
-            side: Of which text.
+            ax: Axes to draw on; None for a new figure.
+            words: Number of distinct words to show.
+            side: Which text's words.
 
         Raises:
             ValueError: If the side is neither ``"query"`` nor ``"document"``, if ``words`` is below 1, or if there are
@@ -92,8 +91,8 @@ class ComparedExplanations(Explanation):
         """
         if len(self.explanations) > len(MODEL_COLOURS):
             raise ValueError(f"a picture has room for {len(MODEL_COLOURS)} models, not for {len(self.explanations)}")
-        shares = self.shares(side).head(checked_number("words", words, int, least=1))
-        matches, percent = shares.iloc[::-1, 0], 100 * shares.iloc[::-1, 1:]
+        shares = self.shares(side).head(checked_number("words", words, int, least=1)).iloc[::-1]
+        percent = 100 * shares.iloc[:, 1:]
         colours = dict(zip(percent, MODEL_COLOURS, strict=False))
         legend = {colours[name]: f"{shortened(name, WORD_LENGTH)}: {self.score[name]:.4g}" for name in percent}
         ax = draw_words(
@@ -104,9 +103,9 @@ class ComparedExplanations(Explanation):
             label=f"share of all that a model gives to words of the {side}, in percent\n(bold: in query and document)",
             nothing=f"no word of the {side} to show",
         )
-        embolden(ax, matches)
-        rows = -(-len(legend) // 3)
-        ax.set_title(f'"{shortened(self.query)}"', fontsize="medium", parse_math=False, loc="left", pad=10 + 16 * rows)
+        embolden(ax, shares.iloc[:, 0])
+        legend_rows = -(-len(legend) // 3)
+        set_title(ax, f'"{shortened(self.query)}"', loc="left", pad=10 + 16 * legend_rows)
         return ax
 
     def _repr_html_(self) -> str:
@@ -127,39 +126,42 @@ def compare(
     """Explain one document by several models.
 
     Args:
-        models: The models, by their names; those without are named after their kind.
-        explain: Explains it by one of them.
+        models: The models by name, or a sequence of models, which are named after their classes.
+        explain: Explains the document by one model.
 
     Raises:
         ValueError: If there is no model.
-        TypeError: If the explanation is not one of a document's words.
+        TypeError: If an explanation is not about the words of one document.
     """
     named = dict(models) if isinstance(models, Mapping) else dict(zip(distinct_names(models), models, strict=True))
     if not named:
         raise ValueError("there is no model to explain: give at least one, or two to compare")
-    found = {}
+    explanations = {}
     for name, model in named.items():
         explanation = explain(model)
         if not isinstance(explanation, TextExplanation):
-            raise TypeError(f"this explanation of {name} is none of a document's words, by which models are compared")
-        found[name] = replace(explanation, model=str(name))
+            raise TypeError(
+                f"models are compared by the words of one document, which this explanation of {name} is not about"
+            )
+        explanations[name] = replace(explanation, model=str(name))
+    query = next(iter(explanations.values())).query
     return ComparedExplanations(
-        model=", ".join(map(str, found)), query=next(iter(found.values())).query, note=NOTE, explanations=found
+        model=", ".join(map(str, explanations)), query=query, note=NOTE, explanations=explanations
     )
 
 
 def distinct_names(models: Sequence[pt.Transformer]) -> list[str]:
-    """The kind of each model, such as ``"CLSM"``; numbered from 1 where there are several of a kind."""
+    """The class of each model, such as ``"CLSM"``, numbered from 1 where a class occurs several times."""
     kinds = [type(model).__name__ for model in models]
-    several, seen = Counter(kinds), Counter()
+    total, seen = Counter(kinds), Counter()
     names = []
     for kind in kinds:
         seen[kind] += 1
-        names.append(f"{kind} {seen[kind]}" if several[kind] > 1 else kind)
+        names.append(f"{kind} {seen[kind]}" if total[kind] > 1 else kind)
     return names
 
 
 def _with_shares(words: pd.DataFrame) -> pd.DataFrame:
-    """Words with what share of all each occurrence has, by side; 0 where the model gives nothing to any."""
+    """Words with the share of each occurrence in its text; 0 where the model gives nothing to any word."""
     totals = words.groupby(["side", "word"], sort=False)["contribution"].sum().abs().groupby("side").sum()
     return words.assign(share=words["contribution"] / words["side"].map(totals).clip(lower=1e-12).astype(float))

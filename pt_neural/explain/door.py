@@ -1,30 +1,49 @@
 """The function that explains any model's score."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from typing import Any
 
-import numpy as np
-import pandas as pd
 import pyterrier as pt
 
-from pt_neural._arguments import checked_choice
 from pt_neural.explain.comparison import compare
-from pt_neural.explain.expansion import explain_expansion
-from pt_neural.explain.explanation import Explanation
-from pt_neural.explain.methods import OF_SEVERAL_TEXTS, Document, document_text, methods_of, query_text
-from pt_neural.explain.mixture import explain_mixture
-from pt_neural.lucene import LatentConceptExpansion
-from pt_neural.models import Rocchio
-from pt_neural.rankers import Mixture
+from pt_neural.explain.explanation import Document, Explanation
+from pt_neural.rankers.mixture import Mixture
 
-NOT_GIVEN: Any = object()  # None is an empty text
+Method = Callable[..., Explanation]
+
+_DROP_TERMS = {"drop": "dropping.explain_terms"}
+_DROP_OCCURRENCES = {"drop": "dropping.explain_occurrences"}
+_MATCHES = {"matches": "models.matches.explain_matches"}
+
+# The explanations of each kind of model, by the name of its class or of a base class, the default one first. They are
+# functions of this package, imported when they are called.
+EXPLANATIONS: dict[str, dict[str, str]] = {
+    "DESM": {"similarity": "models.desm.explain_desm", **_DROP_TERMS},
+    "CLSM": {"max-pooling": "models.clsm.explain_clsm", **_DROP_TERMS},
+    "RepresentationRanker": _DROP_TERMS,
+    "SSI": {"word-pairs": "models.word_pairs.explain_word_pairs", **_DROP_TERMS},
+    "TFIDF": {"word-pairs": "models.word_pairs.explain_word_pairs", **_DROP_TERMS},
+    "PhraseTranslation": _DROP_TERMS,
+    "LanguageModelRanker": {"likelihood": "models.likelihood.explain_likelihood", **_DROP_TERMS},
+    "MatchTensorRanker": {
+        "match-tensor": "models.match_tensor.explain_match_tensor",
+        **_DROP_OCCURRENCES,
+        **_MATCHES,
+    },
+    "InteractionRanker": {**_DROP_OCCURRENCES, **_MATCHES},
+    "Mixture": {"drop": "models.mixture.explain_mixture"},
+    "Rocchio": {"expansion": "models.expansion.explain_rocchio"},
+    "LatentConceptExpansion": {"expansion": "models.expansion.explain_concepts"},
+}
+NO_TEXT: Any = object()  # None is an empty text
 
 
 def explain(
     model: pt.Transformer | Sequence[pt.Transformer] | Mapping[str, pt.Transformer],
     query: str,
-    text: Document | Sequence[Document] = NOT_GIVEN,
+    text: Document | Sequence[Document] = NO_TEXT,
     *,
     method: str | None = None,
     **options: object,
@@ -33,55 +52,54 @@ def explain(
 
     What there is to explain depends on the model:
 
-    - ``"similarity"``, DESM only: how near each word of the document is to the query; see
-      :func:`~pt_neural.explain.desm.explain_desm` (option ``threshold``).
-    - ``"max-pooling"``, CLSM only: which words win the max pooling at the neurons that are most active in query and
-      document; see :func:`~pt_neural.explain.clsm.explain_clsm` (option ``neurons``).
-    - ``"match-tensor"``, MatchTensor and MatchTensorSSM only: which cells and channels of the match tensor carried the
+    - ``"similarity"``, DESM: how close each word of the document is to the query; see
+      :func:`~pt_neural.explain.models.desm.explain_desm` (option ``threshold``).
+    - ``"max-pooling"``, CLSM: which words win the max pooling at the neurons that are most active in query and
+      document; see :func:`~pt_neural.explain.models.clsm.explain_clsm` (option ``neurons``).
+    - ``"match-tensor"``, MatchTensor and MatchTensorSSM: which cells and channels of the match tensor carried the
       score, as a heat map of query words by document words; see
-      :func:`~pt_neural.explain.match_tensor.explain_match_tensor`.
-    - ``"word-pairs"``, SSI and TFIDF only: what each word of the query adds to the score together with each word of
-      the document, as a heat map and by the strongest pairs; see
-      :func:`~pt_neural.explain.word_pairs.explain_word_pairs` (option ``pairs``).
-    - ``"likelihood"``, PLSA, LDA, BLTM and WordTranslation only: how probable the document makes each word of the
-      query, and which of its words or topics make it so; see
-      :func:`~pt_neural.explain.likelihood.explain_likelihood` (option ``sources``).
-    - ``"drop"``, all rankers: how the score changes without a word. Two-tower rankers, SSI, TFIDF and those that score
-      by query likelihood lose all occurrences of a term at once; see
-      :func:`~pt_neural.explain.drop_terms.explain_terms`. Interaction rankers, which know positions, and SSM with
-      attention lose one occurrence at a time, and a Duet's local and distributed model are explained side by side; see
-      :func:`~pt_neural.explain.drop_occurrences.explain_occurrences` (both: option ``terms``).
+      :func:`~pt_neural.explain.models.match_tensor.explain_match_tensor`.
+    - ``"word-pairs"``, SSI and TFIDF: what each word of the query adds to the score together with each word of the
+      document, as a heat map and by the strongest pairs; see
+      :func:`~pt_neural.explain.models.word_pairs.explain_word_pairs` (option ``pairs``).
+    - ``"likelihood"``, PLSA, LDA, BLTM and WordTranslation: how probable the document makes each word of the query,
+      and which of its words or topics make it so; see
+      :func:`~pt_neural.explain.models.likelihood.explain_likelihood` (option ``sources``).
+    - ``"drop"``, all rankers: how the score changes without a word. Rankers that represent query and document
+      separately lose all occurrences of a term at once; see :func:`~pt_neural.explain.dropping.explain_terms`.
+      Interaction rankers, which know positions, and SSM with attention lose one occurrence at a time, and a Duet's
+      local and distributed model are explained side by side; see
+      :func:`~pt_neural.explain.dropping.explain_occurrences` (both: option ``terms``).
     - ``"matches"``, interaction rankers such as the Duet: where the terms of the query stand in one or several
-      documents; see :func:`~pt_neural.explain.matches.explain_matches` (option ``labels``).
+      documents; see :func:`~pt_neural.explain.models.matches.explain_matches` (option ``labels``).
 
-    A mixture is explained by what each side gives to the score and loses without a word, which is ``"drop"`` for it;
-    see :func:`~pt_neural.explain.mixture.explain_mixture` (options ``incoming`` and ``terms``).
+    A mixture is explained by what each side gives to the score and loses without a word, which is its ``"drop"``; see
+    :func:`~pt_neural.explain.models.mixture.explain_mixture` (options ``incoming`` and ``terms``).
 
-    Rocchio and LatentConceptExpansion, which expand queries, are explained by the terms that come in; see
-    :func:`~pt_neural.explain.expansion.explain_expansion`.
+    Rocchio and LatentConceptExpansion, which expand queries, are explained by the terms that come in, their
+    ``"expansion"``; see :func:`~pt_neural.explain.models.expansion.explain_rocchio` and
+    :func:`~pt_neural.explain.models.expansion.explain_concepts`.
 
-    Several models are compared on one document, each by its usual explanation or all by the ``method`` that is given;
+    Several models are compared on one document, each by its default explanation or all by the given ``method``;
     ``method="drop"`` asks all of them the same. What they give to each word is scaled to shares.
 
     Args:
-        model: A ranker of pt_neural, fitted; ``"matches"`` does without fitting. Or several of them, in a list or by
-            names of your own.
+        model: A ranker of pt_neural or your own subclass, fitted; ``"matches"`` does without fitting. Or several of
+            them, in a list or by names of your own.
         query: The query's text.
-        text: The document's text, or a dict of its fields, of which ``"match-tensor"`` sees where each ends; for
+        text: The document's text, or a dict of its fields, for which ``"match-tensor"`` sees where each ends; for
             ``"matches"`` and Rocchio also a list of documents. Anything else, such as None or NaN, is an empty text.
             Only LatentConceptExpansion does without.
-        method: How to explain; by default ``"similarity"`` for DESM, ``"max-pooling"`` for CLSM, ``"match-tensor"`` for
-            MatchTensor and MatchTensorSSM, ``"word-pairs"`` for SSI and TFIDF, ``"likelihood"`` for topic models and
-            WordTranslation, else ``"drop"``.
-        **options: What the method takes.
+        method: How to explain; by default the first of the methods above that the model has.
+        **options: Options of the method.
 
     Returns:
-        An explanation: shaded text in a notebook, a frame by ``.to_frame()``, what each word adds by ``.by_word()``,
-        a figure by ``.plot()``; with ``.model``, ``.query``, ``.text`` and ``.score``. That of several models is a
-        :class:`~pt_neural.explain.comparison.ComparedExplanations`.
+        An explanation: shaded text in a notebook, a frame by ``.to_frame()``, what each word contributes by
+        ``.by_word()``, a figure by ``.plot()``; with ``.model``, ``.query``, ``.text`` and ``.score``. Several models
+        give :class:`~pt_neural.explain.ComparedExplanations`.
 
     Raises:
-        TypeError: If the model is none that can be explained, or if there are several texts for a method of one.
+        TypeError: If the model cannot be explained, or if there are several texts for a method that takes one.
         ValueError: If the model has no such method, or if there is no model.
 
     Example::
@@ -97,13 +115,6 @@ def explain(
         pn.explain(ssi, "pairwise distance", text).to_frame().head()
         pn.explain(duet, "pairwise distance", [text, other], method="matches", labels=[1, 0]).plot()
     """
-    if isinstance(model, Rocchio | LatentConceptExpansion):
-        checked_choice("method", method, (None,))
-        return explain_expansion(model, query, None if text is NOT_GIVEN else text, **options)
-    if text is NOT_GIVEN:
-        raise TypeError("give the text of the document whose score is to be explained; only expansions do without")
-    if isinstance(model, Mixture):
-        return explain_mixture(model, query, text, method=method, **options)
     if isinstance(model, Mapping | list | tuple):
         return compare(model, partial(explain, query=query, text=text, method=method, **options))
     methods = methods_of(model)
@@ -115,9 +126,27 @@ def explain(
     method = method or next(iter(methods))
     if method not in methods:
         raise ValueError(f"{model!r} has no explanation {method!r}; method must be one of {', '.join(methods)}")
-    if isinstance(text, list | tuple | np.ndarray | pd.Series):
-        if method not in OF_SEVERAL_TEXTS:
-            raise TypeError(f"method {method!r} explains one text, not {len(text)}: call pn.explain for each of them")
-        texts = [document_text(model, one, method) for one in text]
-        return methods[method](model, query_text(query), texts, **options)
-    return methods[method](model, query_text(query), document_text(model, text, method), **options)
+    if text is NO_TEXT and method != "expansion":
+        raise TypeError("give the text of the document whose score is to be explained; only expansions do without")
+    if isinstance(model, Mixture):
+        options["drop_of"] = _drop_of
+    return _function(methods[method])(model, query, *([] if text is NO_TEXT else [text]), **options)
+
+
+def methods_of(model: pt.Transformer | None) -> dict[str, str]:
+    """The explanations of a model as in :data:`EXPLANATIONS`; empty for what cannot be explained."""
+    names = [kind.__name__ for kind in type(model).__mro__ if kind.__module__.startswith("pt_neural.")]
+    if "SSM" in names and model.pooling == "attention":
+        return _DROP_OCCURRENCES  # documents are not represented by themselves
+    return next((EXPLANATIONS[name] for name in names if name in EXPLANATIONS), {})
+
+
+def _function(name: str) -> Method:
+    module, _, function = name.rpartition(".")
+    return getattr(import_module(f"pt_neural.explain.{module}"), function)
+
+
+def _drop_of(side: pt.Transformer | None) -> Method | None:
+    """How a side of a mixture is explained; None if it does not score texts by itself."""
+    methods = {} if isinstance(side, Mixture) else methods_of(side)
+    return _function(methods["drop"]) if "drop" in methods else None

@@ -1,4 +1,4 @@
-"""How much each word adds to a score, as a frame, as shaded text, as a figure."""
+"""What each word contributes to a score, as a frame, as shaded text, as a figure."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -7,14 +7,22 @@ import numpy as np
 import pandas as pd
 
 from pt_neural.explain.explanation import Side, TextExplanation, checked_side
-from pt_neural.explain.marking import AGAINST_COLOUR, MATCH_COLOUR, SUPPORT_COLOUR, Mark, background
-from pt_neural.explain.word_figure import draw_words, strongest
+from pt_neural.explain.pictures import (
+    AGAINST_COLOUR,
+    HIGHLIGHT,
+    MATCH_COLOUR,
+    SUPPORT_COLOUR,
+    Mark,
+    background,
+    draw_words,
+    strongest,
+)
 from pt_neural.text import token_spans, tokenise
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-WORD_COLUMNS = ("word", "start", "end", "side", "match", "contribution")  # first, wherever words are explained
+WORD_COLUMNS = ("word", "start", "end", "side", "match", "contribution")  # first in every frame of words
 LEGEND = {
     MATCH_COLOUR: "in query and document",
     SUPPORT_COLOUR: "other word, raises the score",
@@ -22,27 +30,34 @@ LEGEND = {
 }
 
 
+def span_frame(spans: list[tuple[str, int, int]]) -> pd.DataFrame:
+    """Tokens as a frame: ``word``, ``start`` and ``end``."""
+    return pd.DataFrame(spans, columns=["word", "start", "end"]).astype(
+        {"word": object, "start": "int64", "end": "int64"}
+    )
+
+
 def word_occurrences(text: str, side: Side, other: str) -> pd.DataFrame:
     """The words of a text: ``word``, ``start``, ``end``, ``side``, and ``match``, whether ``other`` has the word."""
-    words = pd.DataFrame(token_spans(text), columns=["word", "start", "end"])
-    words = words.astype({"word": object, "start": "int64", "end": "int64"})
+    words = span_frame(token_spans(text))
     return words.assign(side=side, match=words["word"].isin(set(tokenise(other))))
 
 
 def divided(words: pd.DataFrame) -> pd.DataFrame:
-    """Contributions that all occurrences of a word add together, divided among them: see ``by_word``."""
+    """Divide what all occurrences of a word contribute together among them."""
     counts = words.groupby(["side", "word"], sort=False)["word"].transform("size")
     return words[list(WORD_COLUMNS)].assign(contribution=words["contribution"] / counts.astype(float))
 
 
 @dataclass(frozen=True, repr=False)
 class WordExplanation(TextExplanation):
-    """How much each word adds to the score.
+    """What each word contributes to the score.
 
     Attributes:
-        words: One row an occurrence; see :meth:`to_frame`.
-        shades: How strongly each row is shaded, from -1 (it lowers the score) to 1 (it raises it); NaN is not at all.
-        per: Whether ``contribution`` is that of one ``"occurrence"``, or of all occurrences of the ``"term"`` together.
+        words: One row per occurrence; see :meth:`to_frame`.
+        shades: How strongly each occurrence is shaded, from -1 (it lowers the score) to 1 (it raises it); NaN for no
+            shade.
+        per: Whether ``contribution`` belongs to one ``"occurrence"`` or to all occurrences of a ``"term"`` together.
     """
 
     words: pd.DataFrame
@@ -50,17 +65,17 @@ class WordExplanation(TextExplanation):
     per: Literal["occurrence", "term"]
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a word occurrence, in the order of the text.
+        """One row per occurrence of a word, in the order of the text.
 
         Returns:
             Frame with ``word``, ``start`` and ``end`` (character positions), ``side`` (``"query"`` or ``"document"``,
-            the text in which it stands), ``match`` (whether the other text has the word too) and ``contribution``;
-            with what else the explanation has.
+            the text that it stands in), ``match`` (whether the other text has the word too) and ``contribution``, and
+            any further columns of the explanation.
         """
         return self.words.copy()
 
     def by_word(self) -> pd.DataFrame:
-        """What each word adds to the score, or what the score loses without it."""
+        """What each word contributes to the score, or what the score loses without it."""
         return divided(self.words) if self.per == "term" else self.words[list(WORD_COLUMNS)]
 
     def _marks(self, side: Side) -> list[Mark]:
@@ -74,23 +89,24 @@ class WordExplanation(TextExplanation):
         ]
 
     def plot(self, ax: "Axes | None" = None, *, words: int = 15, side: Side = "document") -> "Axes":
-        """Draw the words that add most to the score, and those that take most away.
+        """Draw the words that raise or lower the score most.
 
         Args:
-            ax: Axes to draw on; a new figure by default.
-            words: How many distinct words to show.
-            side: Of which text.
+            ax: Axes to draw on; None for a new figure.
+            words: Number of distinct words to show.
+            side: Which text's words.
 
         Raises:
             ValueError: If the side is neither ``"query"`` nor ``"document"``.
         """
-        of_side = self.words[self.words["side"] == checked_side(side)]
-        totals = strongest(of_side, ["contribution"], "sum" if self.per == "occurrence" else "first", words)
+        occurrences = self.words[self.words["side"] == checked_side(side)]
+        totals = strongest(occurrences, ["contribution"], "sum" if self.per == "occurrence" else "first", words)
         lost = f"score lost without the word, all its occurrences in the {side}"
+        other_colours = np.where(totals["contribution"] < 0, AGAINST_COLOUR, SUPPORT_COLOUR)
         ax = draw_words(
             ax,
             totals,
-            {"contribution": _colours(totals)},
+            {"contribution": np.where(totals["match"], MATCH_COLOUR, other_colours).tolist()},
             LEGEND,
             label=lost if self.per == "term" else "contribution to the score, summed over occurrences",
             nothing=f"no word of the {side} to show",
@@ -99,15 +115,9 @@ class WordExplanation(TextExplanation):
         return ax
 
 
-def _colours(totals: pd.DataFrame) -> list[str]:
-    """Of each word's bar; query words are told by colour, their direction by that of the bar."""
-    others = np.where(totals["contribution"] < 0, AGAINST_COLOUR, SUPPORT_COLOUR)
-    return np.where(totals["match"], MATCH_COLOUR, others).tolist()
-
-
 def _style(match: bool, shade: float) -> str:
-    underline = "; text-decoration: underline dashed" if shade < 0 else ""  # not by colour alone
+    """CSS for a word: orange if both texts have it, otherwise the stronger the colour, the more it contributes."""
+    underline = "; text-decoration: underline dashed" if shade < 0 else ""  # colour is not the only sign
     if match:
-        return f"background: {MATCH_COLOUR}; color: black; font-weight: bold{underline}"
-    colour = AGAINST_COLOUR if shade < 0 else SUPPORT_COLOUR
-    return background(colour, 15 + round(35 * abs(shade))) + underline
+        return HIGHLIGHT + underline
+    return background(AGAINST_COLOUR if shade < 0 else SUPPORT_COLOUR, 15 + round(35 * abs(shade))) + underline

@@ -1,7 +1,8 @@
 """Lucene through Anserini's jar: indexing, first-stage retrieval, scoring, text of documents."""
 
-from pt_neural.lucene.index import LuceneIndex
-from pt_neural.lucene.jvm import JavaError, start_java
-from pt_neural.lucene.lce import LatentConceptExpansion
+from pt_neural.lucene.java.jvm import JavaError, start_java
+from pt_neural.lucene.java.pyterrier_java import LuceneJavaInit
+from pt_neural.lucene.lucene_index import LuceneIndex, lucene_metadata
+from pt_neural.lucene.search.lce import LatentConceptExpansion
 
-__all__ = ["JavaError", "LatentConceptExpansion", "LuceneIndex", "start_java"]
+__all__ = ["JavaError", "LatentConceptExpansion", "LuceneIndex", "LuceneJavaInit", "lucene_metadata", "start_java"]

@@ -1,19 +1,31 @@
-"""What all rankers share: texts, two-tower and bilinear scoring and retrieval, interaction, linear mixtures."""
+"""What all rankers share: two kinds of ranker, their bases, and what they read, keep and retrieve."""
 
 from importlib import import_module
 from typing import Any
 
-from pt_neural.rankers.bilinear import BilinearRanker
-from pt_neural.rankers.mixture import Mixture
-from pt_neural.rankers.ranker import Ranker
-from pt_neural.rankers.representations import DocumentRepresentations
-from pt_neural.rankers.term_vectors import TermVectors
-from pt_neural.rankers.two_tower import TwoTower
+# Loaded on first use: networks import torch, which DESM, LSA and TFIDF do without.
+_FILES = {
+    "DocumentRepresentations": "kept.document_representations",
+    "InteractionRanker": "interaction",
+    "LanguageModelRanker": "language_model",
+    "Mixture": "mixture",
+    "Ranker": "ranker",
+    "RepresentationRanker": "representation",
+    "Retriever": "retriever",
+    "TermVectors": "kept.term_vectors",
+    "TowerRanker": "towers",
+    "Trained": "trained",
+    "Vectors": "vectors",
+    "load_ranker": "registry",
+    "register": "registry",
+}
 
-__all__ = ["BilinearRanker", "DocumentRepresentations", "Interaction", "Mixture", "Ranker", "TermVectors", "TwoTower"]
+__all__ = sorted(_FILES)
 
 
 def __getattr__(name: str) -> Any:
-    if name != "Interaction":
+    if name not in _FILES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return import_module("pt_neural.rankers.interaction").Interaction  # imports torch, which DESM and LSA do without
+    value = getattr(import_module(f"{__name__}.{_FILES[name]}"), name)
+    globals()[name] = value
+    return value

@@ -1,15 +1,12 @@
-"""Which columns a two-tower ranker can work with."""
+"""Which columns rankers can work with."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyterrier as pt
-
-if TYPE_CHECKING:
-    from pt_neural.rankers.two_tower import TwoTower
 
 
 class ColumnsError(pt.validate.InputValidationError):
@@ -40,7 +37,7 @@ def validated(frame: pd.DataFrame, transformer: pt.Transformer, fields: Sequence
         else:
             nearest = min(error.modes, key=lambda mode: len(mode.missing_columns) + len(mode.extra_columns))
             lacking = ", ".join(nearest.missing_columns) or "other columns"
-            message = f"{transformer!r} lacks {lacking}; the frame has {', '.join(map(str, frame)) or 'no columns'}"
+            message = f"{transformer!r} needs {lacking}; the frame has {', '.join(map(str, frame)) or 'no columns'}"
         raise ColumnsError(message, error.modes) from None
 
 
@@ -52,7 +49,7 @@ def accept_text(
     excludes: Sequence[str] = (),
     mode: str = "text",
 ) -> None:
-    """Accept frames that have all text fields, or at least one of them, next to the columns of ``also``."""
+    """Accept frames with all text fields, or at least one of them, beside the columns of ``also``."""
     validator.columns(includes=[*also, *fields], excludes=list(excludes), mode=mode)
     if len(fields) > 1:
         for field in reversed(fields):
@@ -64,13 +61,6 @@ def accept_candidates(validator: Any, fields: Sequence[str], *, kept: bool) -> N
     if kept:
         validator.result_frame(["query"], mode="score")
     accept_text(validator, fields, also=["qid", "docno", "query"], mode="score")
-
-
-def accept_scoring(validator: Any, model: "TwoTower") -> None:
-    """Accept frames whose rows the model can score: a query, and a document in some form."""
-    accept_candidates(validator, model.fields, kept=model.documents is not None or model.vectors is not None)
-    validator.result_frame(["query", "doc_vec"], mode="score")
-    validator.result_frame(["query_vec", "doc_vec"], mode="score")
 
 
 def distinct_queries(frame: pd.DataFrame) -> tuple[np.ndarray, list[str]]:

@@ -1,58 +1,208 @@
-"""Rankers that look at a query and a document together."""
+"""Rankers whose network looks at a query and a document together."""
 
-from abc import abstractmethod
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyterrier as pt
+import torch
+from torch import nn
 
-from pt_neural._frames import with_scores
-from pt_neural.rankers.columns import accept_candidates, validated
-from pt_neural.rankers.ranker import Ranker
-from pt_neural.rankers.trained import Trained
+from pt_neural._arguments import checked_choice
+from pt_neural.rankers.columns import distinct_queries
+from pt_neural.rankers.kept.document_representations import KINDS, DocumentRepresentations, Kind, forward_index_writer
+from pt_neural.rankers.ranker import require_same_fields
+from pt_neural.rankers.readers.reader import Pairs, Reader, to_device
+from pt_neural.rankers.trained import Scorer, Trained
 from pt_neural.text import ForwardIndex
-from pt_neural.training import Training
+
+KeptReader = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
-class Interaction(Ranker, Trained):
+class InteractionRanker(Trained):
     """Base of the rankers whose score needs the query and the document at once.
 
     The transformer re-ranks: frames with ``qid, query, docno`` and the text, or only ``docno`` where documents are
     kept, get a new ``score`` and ``rank``, ties by docno.
 
+    A model makes a reader and a network; the network takes what the reader's pairs give for a batch of groups, and
+    gives scores of shape ``(groups, documents a group)``. That is all a model needs. One that scores faster when it
+    shares work between pairs has its own :meth:`score_texts`.
+
+    A model whose document side does not depend on the query takes
+    :class:`~pt_neural.rankers.options.KeptInteractionOptions` and has :meth:`kept_columns`, :meth:`kept_lengths` and
+    :meth:`encode_kept`; its documents can then be encoded beforehand, see :meth:`index`.
+
     Args:
-        training: How to train.
-        fields: Text columns, joined by a space; those that a frame lacks are passed over, one must be there.
-        documents: A forward index, to train and to re-rank by ``docno``.
-        device: Where to score.
-        batch_size: Documents read at a time, at most.
-        verbose: Show a progress bar while scoring.
+        **options: See :class:`~pt_neural.rankers.options.TrainedOptions`.
     """
 
-    def __init__(
-        self,
-        *,
-        training: Training | None,
-        fields: str | Sequence[str] | None,
-        documents: ForwardIndex | None,
-        device: str,
-        batch_size: int,
-        verbose: bool,
-    ):
-        Trained.__init__(self, training=training, device=device)
-        Ranker.__init__(self, fields=fields, documents=documents, batch_size=batch_size, verbose=verbose)
+    _representations: DocumentRepresentations | None = None
 
-    @abstractmethod
     def score(self, frame: pd.DataFrame) -> np.ndarray:
-        """Scores of the rows of a result frame, float32 of shape (rows,)."""
+        """Scores of the rows of a result frame, of shape (rows,)."""
+        network = self._fitted()
+        return self._scorer(self.reader, frame)(network)
 
-    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Re-rank a result frame; see the class for the columns that it needs."""
-        self.check_columns(inp, self)
-        return with_scores(inp, np.zeros(0) if inp.empty else self.score(inp))
+    def _scorer(self, reader: Reader, frame: pd.DataFrame) -> Scorer:
+        pairs = self._pairs(reader, frame)
+        return lambda network: self.score_texts(network, *pairs)
 
-    def check_columns(self, frame: pd.DataFrame, context: pt.Transformer) -> None:
-        """Raise an error in the name of ``context`` where the columns of a frame are not enough to score its rows."""
-        with validated(frame, context, self.fields) as v:
-            accept_candidates(v, self.fields, kept=self.kept_documents() is not None)
+    def _pairs(self, reader: Reader, frame: pd.DataFrame) -> tuple[Pairs, np.ndarray, np.ndarray, KeptReader | None]:
+        """The rows of a frame as :meth:`score_texts` takes them."""
+        query_rows, query_texts = distinct_queries(frame)
+        document_rows, sequences, vocabulary = self._frame_documents(frame)
+        texts = reader.pair(query_texts, sequences, vocabulary)
+        return texts, query_rows, document_rows, self._kept_reader(frame)
+
+    def score_texts(
+        self,
+        network: nn.Module,
+        texts: Pairs,
+        query_rows: np.ndarray,
+        document_rows: np.ndarray,
+        kept: KeptReader | None,
+    ) -> np.ndarray:
+        """Scores of pairs by a network.
+
+        Args:
+            network: The network.
+            texts: Queries and documents, as the reader pairs them.
+            query_rows: The query of each pair, int64 of shape (pairs,).
+            document_rows: The document of each pair.
+            kept: Reads what was kept of some documents; None to read their texts.
+
+        Returns:
+            Shape (pairs,).
+        """
+        device = next(network.parameters()).device
+        scores = np.empty(len(query_rows), dtype=np.float32)
+        with torch.inference_mode():
+            for start in range(0, len(scores), self.batch_size):
+                block = slice(start, start + self.batch_size)
+                inputs = texts.batch(query_rows[block], document_rows[block][:, None])
+                scores[block] = network(to_device(inputs, device))[:, 0].cpu().numpy()
+        return scores
+
+    def kept_columns(self) -> int:
+        """Columns of the matrix that is kept of a document."""
+        raise self._keeps_nothing()
+
+    def kept_lengths(self, documents: ForwardIndex) -> np.ndarray:
+        """Rows of the matrix of each document of a forward index, int64 of shape (documents,)."""
+        raise self._keeps_nothing()
+
+    def encode_kept(self, documents: ForwardIndex, *, verbose: bool) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Encode all documents of a forward index, in blocks.
+
+        Args:
+            documents: The forward index.
+            verbose: Show a progress bar.
+
+        Yields:
+            Numbers of documents, each once and in any order, and the rows of their matrices one after the other,
+            float32 of shape (sum of their lengths, columns).
+        """
+        raise self._keeps_nothing()
+
+    def _keeps_nothing(self) -> ValueError:
+        return ValueError(f"{self!r} reads a document together with the query, and so cannot encode it beforehand")
+
+    @property
+    def representations(self) -> DocumentRepresentations | None:
+        """Kept documents; ``model.representations = model.index(path, corpus)`` sets them after training.
+
+        They are then read instead of ``documents``.
+        """
+        return self._representations
+
+    @representations.setter
+    def representations(self, representations: DocumentRepresentations | None) -> None:
+        if representations is not None and not isinstance(representations, DocumentRepresentations):
+            raise TypeError(
+                "representations must be what model.index(path, corpus) gave, or pt.Artifact.load(path) of it, not "
+                f"{representations!r:.80}"
+            )
+        self._representations = representations
+
+    def kept_documents(self) -> ForwardIndex | None:
+        """Where documents are read from by docno; None where frames must bring their text."""
+        return super().kept_documents() if self.representations is None else self.representations.documents
+
+    def index(
+        self,
+        path: str | os.PathLike,
+        corpus: Iterable[Mapping[str, Any]] | ForwardIndex,
+        *,
+        dtype: Kind = "float16",
+        overwrite: bool = False,
+        verbose: bool = True,
+    ) -> DocumentRepresentations:
+        """Encode a collection once, so that re-ranking by ``docno`` omits all that does not depend on the query.
+
+        The class says what is kept of a document, and how large it is. It is exact but for the rounding.
+
+        Args:
+            path: Directory to create.
+            corpus: Iterator of documents with ``docno`` and text, or a forward index.
+            dtype: ``"float16"``, or ``"int8"``, which takes half the room.
+            overwrite: Replace representations that are there.
+            verbose: Show progress bars.
+
+        Returns:
+            The representations, for ``representations=``; they hold a forward index too.
+
+        Raises:
+            RuntimeError: If the model is not trained.
+            ValueError: If ``dtype`` is another one, if the forward index holds other fields than the model reads, or if
+                the model reads documents only together with queries.
+            FileExistsError: If something is there and ``overwrite`` is false.
+            OSError: If the disk is too full.
+
+        Example::
+
+            model.representations = model.index("kept", docs.get_corpus_iter())
+            model.transform(results)  # qid, query and docno are enough
+        """
+        checked_choice("dtype", dtype, KINDS)
+        self._fitted()
+        columns = self.kept_columns()
+        if isinstance(corpus, ForwardIndex):
+            require_same_fields(self.fields, corpus)
+        return DocumentRepresentations.build(
+            path,
+            forward_index_writer(corpus, self.fields, verbose=verbose),
+            lambda documents: self.encode_kept(documents, verbose=verbose),
+            self.kept_lengths,
+            columns,
+            fingerprint=self.fingerprint(),
+            dtype=dtype,
+            overwrite=overwrite,
+        )
+
+    def _check_fit(self) -> None:
+        super()._check_fit()
+        if self.representations is not None:
+            raise ValueError(
+                f"{self!r} has representations=, which a new training would not change: train without them, then set "
+                "model.representations = model.index(path, corpus)"
+            )
+
+    def _check_options(self) -> None:
+        super()._check_options()
+        if self.representations is not None:
+            self.representations.require_made_by(self)
+
+    def _kept_reader(self, frame: pd.DataFrame) -> KeptReader | None:
+        """A function that reads what is kept of the documents of a frame; None where nothing is kept.
+
+        Its argument is numbers among the frame's distinct docnos, in the order in which they are first seen; it gives
+        rows and offsets, see :meth:`~pt_neural.rankers.DocumentRepresentations.read`.
+        """
+        kept = self.representations
+        if kept is None:
+            return None
+        kept.require_made_by(self)
+        stored = kept.documents.known_rows(list(pd.unique(frame["docno"])))
+        return lambda numbers: kept.read(stored[numbers])

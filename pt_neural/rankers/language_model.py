@@ -1,70 +1,163 @@
-"""Rankers that score by query likelihood: the probability that a language model of the document generates the query."""
+"""Rankers by query likelihood: the probability that a language model of the document generates the query."""
 
+import os
+import shutil
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 import pandas as pd
 import pyterrier as pt
+from scipy.sparse import csr_array, issparse, vstack
 
 from pt_neural._arguments import checked_number
-from pt_neural._frames import with_scores
-from pt_neural.rankers.columns import accept_candidates, distinct_queries, validated
-from pt_neural.rankers.document_counts import DocumentCounts
-from pt_neural.rankers.language_model_retriever import LanguageModelRetriever
-from pt_neural.rankers.last_vocabulary import LastVocabulary, OwnIds
-from pt_neural.rankers.learned_words import LearnedWords, Records
-from pt_neural.text import ForwardIndex, PackedSequences, Vocabulary, tokenise
+from pt_neural._artifacts import ArtifactError, atomic_directory, read_tensors, write_tensors
+from pt_neural.rankers.kept.kept import Kept
+from pt_neural.rankers.options import RepresentationOptions
+from pt_neural.rankers.ranker import require_forward_index, require_same_fields
+from pt_neural.rankers.representation import RepresentationRanker
+from pt_neural.text import ForwardIndex, PackedSequences, Vocabulary, tokenise_packed
+from pt_neural.text.counts import bag_of_words
+from pt_neural.text.vocabulary import LastVocabulary, OwnIds
 
 UNSEEN = 0.5  # occurrences in the collection of a word that only training queries have
-LEAST = 1e-30  # a probability of zero would make all documents without a word alike
+LEAST = 1e-30  # with a probability of zero, all documents without a word would be alike
+
+_DENSE_SUMS = 16  # columns of weights that are dense at a time
 
 
-class LanguageModelRanker(LearnedWords):
+@dataclass(frozen=True)
+class DocumentCounts:
+    """Documents as language models represent them.
+
+    Args:
+        counts: Occurrences of words, float32 csr matrix of shape ``(documents, words)``.
+        lengths: Known words of each document, float32 of shape ``(documents,)``.
+        extra: What the model adds, such as P(z|d): an array or csr matrix with a row for each document; None if
+            nothing.
+        postings: The transpose of ``counts``, where many queries are scored with all of the documents; else None.
+    """
+
+    counts: csr_array
+    lengths: np.ndarray
+    extra: Any = None
+    postings: csr_array | None = None
+
+    @classmethod
+    def of(cls, sequences: PackedSequences, num_words: int) -> "DocumentCounts":
+        """Count the words of documents; ids outside ``range(num_words)`` are ignored."""
+        counts = bag_of_words(sequences, num_words)
+        return cls(counts, counts.sum(axis=1, dtype=np.float32))
+
+    @classmethod
+    def joined(cls, parts: Sequence["DocumentCounts"]) -> "DocumentCounts":
+        """The documents of all parts, one part after another."""
+        counts = vstack([part.counts for part in parts], format="csr")
+        lengths = np.concatenate([part.lengths for part in parts])
+        extras = [part.extra for part in parts]
+        if extras[0] is None:
+            return cls(counts, lengths)
+        return cls(counts, lengths, vstack(extras, format="csr") if issparse(extras[0]) else np.concatenate(extras))
+
+    def __len__(self) -> int:
+        return self.counts.shape[0]
+
+    def take(self, rows: np.ndarray) -> "DocumentCounts":
+        """Some of the documents, without postings."""
+        return DocumentCounts(self.counts[rows], self.lengths[rows], None if self.extra is None else self.extra[rows])
+
+    def with_postings(self) -> "DocumentCounts":
+        """The same documents, of which the occurrences of a few words are found without reading all counts."""
+        return replace(self, postings=self.counts.T.tocsr())
+
+    def occurrences(self, words: np.ndarray) -> np.ndarray:
+        """How often each document has each of the given words, float32 of shape ``(documents, words)``."""
+        return self.counts[:, words].toarray() if self.postings is None else self.postings[words].toarray().T
+
+    def weighted_sums(self, weights: csr_array) -> np.ndarray:
+        """Weighted sums of each document's counts.
+
+        Args:
+            weights: float32 of shape ``(sums, words)``, with weights for many words.
+
+        Returns:
+            float32 of shape ``(documents, sums)``.
+        """
+        sums = np.empty((len(self), weights.shape[0]), dtype=np.float32)
+        for start in range(0, weights.shape[0], _DENSE_SUMS):
+            block = weights[start : start + _DENSE_SUMS].toarray()  # twice as fast dense as sparse
+            sums[:, start : start + _DENSE_SUMS] = self.counts @ np.ascontiguousarray(block.T)
+        return sums
+
+
+class ForwardIndexTable(Kept):
+    """A forward index as what a language model keeps of a collection, though it depends on no model.
+
+    Args:
+        index: The forward index.
+    """
+
+    def __init__(self, index: ForwardIndex):
+        self.index = index
+        self.path: str | os.PathLike = index.path
+
+    @property
+    def docno_list(self) -> list[str]:
+        """The docno of each document."""
+        return self.index.docnos
+
+    def require_made_by(self, model: "LanguageModelRanker") -> None:
+        """Raise ValueError if the forward index holds other fields than the model reads."""
+        require_same_fields(model.fields, self.index)
+
+    def __reduce__(self) -> tuple:
+        return ForwardIndexTable, (self.index,)
+
+
+class LanguageModelRanker(RepresentationRanker):
     """Base of the rankers whose score is log P(q|d), with P(q|d) the product of P(w|d) over the words of the query.
 
     P(w|d) = unigram_weight · P_uni(w|d) + (1 - unigram_weight) · P_model(w|d). P_uni is the unigram language model with
     Dirichlet smoothing, (tf + mu P(w|C)) / (length of d + mu), where P(w|C) is the relative frequency of the word in
-    the collection. P_model is what a model adds, as Wei & Croft (SIGIR 2006) add LDA. With
-    ``unigram_weight=1`` all these rankers are the unigram model.
+    the collection. P_model is what a model adds, as Wei & Croft (SIGIR 2006) add LDA. With ``unigram_weight=1`` all
+    these rankers are the unigram model.
 
-    Re-ranks: frames with ``qid, query, docno`` and the text, or only ``docno`` where ``documents`` are given, get a new
-    ``score`` and ``rank``, ties by docno. Words of the query that the model does not know are left out, and a query
-    without any known word scores 0 with every document. Unknown words of documents are left out too, and a document
-    without any known word has the unigram model's probabilities, those of the collection, and none of the model's.
+    A query is represented by its words, a document by :class:`DocumentCounts`. What is kept of a collection is a
+    :class:`~pt_neural.ForwardIndex`, which does not depend on the model.
+
+    Words of the query that the model does not know are ignored, and a query without any known word scores 0 with every
+    document. Unknown words of documents are ignored too; a document without any known word gives each word its
+    probability in the collection, by the unigram model, and zero by P_model.
+
+    A model implements :meth:`word_probabilities`, ``_arrays`` and ``_set_arrays``, and, where documents need more than
+    their counts, ``_extra``; fitting ends with ``_set_vocabulary`` and ``_mark_fitted``.
 
     Args:
         unigram_weight: Weight of the unigram model, from 0 to 1; may be set on a fitted model.
-        mu: Weight of the collection against the document, in words, above 0; likewise.
-        fields: Text columns, joined by a space; those that a frame lacks are passed over, one must be there. None for
-            those of ``documents``, or ``title`` and ``text`` without a forward index.
-        documents: A forward index: re-ranking then needs ``docno`` only, no text and no tokenising.
-        batch_size: Documents read at a time.
-        verbose: Show progress bars while reading documents and scoring.
+        mu: Weight of the collection against the document, in words, above 0; may be set on a fitted model.
+
+    Attributes:
+        vocabulary: The words, with their frequencies in the collection; None before the model is fitted.
     """
 
-    free_settings: ClassVar[tuple[str, ...]] = ("fields", "unigram_weight", "mu")
+    free_settings: ClassVar[tuple[str, ...]] = ("unigram_weight", "mu")
+    has_encoders: ClassVar[bool] = False
 
-    def __init__(
-        self,
-        *,
-        unigram_weight: float,
-        mu: float,
-        fields: str | Sequence[str] | None = None,
-        documents: ForwardIndex | None = None,
-        batch_size: int = 1024,
-        verbose: bool = False,
-    ):
-        super().__init__(fields=fields, documents=documents, batch_size=batch_size, verbose=verbose)
+    vocabulary: Vocabulary | None = None
+
+    def __init__(self, *, unigram_weight: float, mu: float, **options: Unpack[RepresentationOptions]):
         self.unigram_weight, self.mu = unigram_weight, mu
         self._check_weights()
         self._own_ids = OwnIds()
-        self._whole = LastVocabulary()
+        self._collection_counts = LastVocabulary()
+        super().__init__(**options)
 
     def _check_weights(self) -> None:
-        """Raise an error where a setting that may change on a fitted model is out of range."""
+        """Raise an error if a setting that may change on a fitted model is out of range."""
         self.unigram_weight = checked_number("unigram_weight", self.unigram_weight, float, least=0, most=1)
         self.mu = checked_number("mu", self.mu, float, above=0)
 
@@ -73,114 +166,130 @@ class LanguageModelRanker(LearnedWords):
         self._check_weights()
 
     @abstractmethod
-    def _represent(self, sequences: PackedSequences, counts: DocumentCounts) -> Any:
-        """What the model keeps of documents besides their counts: rows of an array or a csr matrix; None for nothing.
-
-        Args:
-            sequences: Documents as ids of the model's vocabulary, -1 for unknown words.
-            counts: The same documents as bags of words.
-        """
-
-    @abstractmethod
     def word_probabilities(self, words: np.ndarray, documents: DocumentCounts) -> np.ndarray:
         """P_model(w|d), zero where the document is empty.
 
         Args:
-            words: Distinct ids of words, int64 of shape ``(words,)``.
+            words: Distinct word ids, integers of shape ``(words,)``.
             documents: The documents.
 
         Returns:
             float32 of shape ``(documents, words)``.
         """
 
-    def _represent_stored(
+    @abstractmethod
+    def _arrays(self) -> dict[str, np.ndarray]:
+        """What was learned, by name."""
+
+    @abstractmethod
+    def _set_arrays(self, vocabulary: Vocabulary, arrays: Mapping[str, np.ndarray]) -> None:
+        """Take what :meth:`_arrays` gave; raise KeyError or ValueError if arrays are missing or do not fit."""
+
+    def _extra(self, sequences: PackedSequences, counts: DocumentCounts) -> Any:
+        """What the model adds to the counts of documents; None for nothing.
+
+        Args:
+            sequences: Documents as ids of the model's vocabulary, -1 for unknown words.
+            counts: The same documents as bags of words.
+        """
+        return None
+
+    def _stored_extra(
         self, index: ForwardIndex, rows: np.ndarray, sequences: PackedSequences, counts: DocumentCounts
     ) -> Any:
-        """What :meth:`_represent` gives, for documents of a forward index."""
-        return self._represent(sequences, counts)
+        """What :meth:`_extra` gives, for documents that are rows of a forward index."""
+        return self._extra(sequences, counts)
 
-    def _set_vocabulary(self, vocabulary: Vocabulary, history: Records = ()) -> None:
-        """Take a vocabulary with collection frequencies; what was made for the last one is forgotten."""
+    def _set_vocabulary(self, vocabulary: Vocabulary) -> None:
+        """Take a vocabulary with collection frequencies, and forget what was computed with the last one."""
         frequency = np.maximum(vocabulary.collection_frequency, UNSEEN)
         self._collection = (frequency / frequency.sum()).astype(np.float32)
-        self._own_ids, self._whole = OwnIds(), LastVocabulary()
-        super()._set_vocabulary(vocabulary, history)
+        self._own_ids, self._collection_counts = OwnIds(), LastVocabulary()
+        self.vocabulary = vocabulary
 
-    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Re-rank a result frame; see the class for the columns that it needs."""
-        with validated(inp, self, self.fields) as v:
-            accept_candidates(v, self.fields, kept=self.documents is not None)
-        return self.score(inp)
-
-    def score(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Score the rows of a result frame; see the class for the columns that it needs."""
-        if frame.empty:
-            return with_scores(frame, np.zeros(0))
+    def represent_queries(self, texts: Sequence[str]) -> PackedSequences:
+        """The known words of queries, in their order."""
         self._require_fitted()
-        query_rows, texts = distinct_queries(frame)
-        document_rows, documents = self._read_frame(frame)
-        scores = np.empty(len(frame))
-        for query, rows in self._by_query(query_rows, len(texts)):
-            scores[rows] = self.log_likelihoods(self.query_words(texts[query]), documents.take(document_rows[rows]))
-        return with_scores(frame, scores)
+        return tokenise_packed(texts, self.vocabulary, drop_unknown=True)
 
-    def _by_query(self, query_rows: np.ndarray, count: int) -> Iterator[tuple[int, np.ndarray]]:
-        order = np.argsort(query_rows, kind="stable")
-        bounds = np.searchsorted(query_rows[order], np.arange(1, count))
-        groups = enumerate(np.split(order, bounds))
-        yield from pt.tqdm(groups, desc=repr(self), unit="query", total=count, disable=not self.verbose)
-
-    def query_words(self, text: str) -> np.ndarray:
-        """The known words of a query in their order, int64 ids."""
-        ids = np.asarray(self.vocabulary.ids(tokenise(text)), dtype=np.int64)
-        return ids[ids >= 0]
-
-    def _read_frame(self, frame: pd.DataFrame) -> tuple[np.ndarray, DocumentCounts]:
-        """The document of each row, and the distinct documents."""
-        if self.documents is not None:
-            rows, docnos = pd.factorize(frame["docno"], use_na_sentinel=False)
-            return rows, self.read_stored(self.documents, self.documents.known_rows(list(docnos)))
-        rows, sequences, vocabulary = self._frame_documents(frame)
-        return rows, self.read_sequences(sequences, vocabulary)
-
-    def read_sequences(self, sequences: PackedSequences, vocabulary: Vocabulary) -> DocumentCounts:
-        """Documents given as term ids over any vocabulary, as the model reads them."""
-
-        def read(some: np.ndarray) -> DocumentCounts:
-            return self._counted(sequences.take(some), vocabulary, self._represent)
-
-        return self._read(len(sequences), read)
-
-    def read_stored(self, index: ForwardIndex, rows: np.ndarray) -> DocumentCounts:
-        """Documents of a forward index, given by their rows in it."""
-
-        def read(some: np.ndarray) -> DocumentCounts:
-            represent = partial(self._represent_stored, index, rows[some])
-            return self._counted(index.all().take(rows[some]), index.vocabulary, represent)
-
-        return self._read(len(rows), read)
+    def represent_documents(self, sequences: PackedSequences, vocabulary: Vocabulary) -> DocumentCounts:
+        """The counts of documents, given as term ids over any vocabulary, and what the model adds to them."""
+        self._require_fitted()
+        return self._counted(sequences, vocabulary, self._extra)
 
     def _counted(
         self,
         sequences: PackedSequences,
         vocabulary: Vocabulary,
-        represent: Callable[[PackedSequences, DocumentCounts], Any],
+        extra: Callable[[PackedSequences, DocumentCounts], Any],
     ) -> DocumentCounts:
         own = self._own_ids(sequences, vocabulary, self.vocabulary)
         counts = DocumentCounts.of(own, len(self.vocabulary))
-        return counts.with_own(represent(own, counts))
+        return replace(counts, extra=extra(own, counts))
 
-    def _read(self, number: int, read: Callable[[np.ndarray], DocumentCounts]) -> DocumentCounts:
-        """Read documents ``batch_size`` at a time, so that only their counts are ever in memory all at once."""
+    def represent_collection(self, index: ForwardIndex) -> DocumentCounts:
+        """All documents of a forward index, with postings; those of the last index stay in memory."""
         self._require_fitted()
+        return self._collection_counts(
+            lambda: self._represent_rows(index, np.arange(len(index))).with_postings(), index.vocabulary
+        )
+
+    def _represent_rows(self, index: ForwardIndex, rows: np.ndarray) -> DocumentCounts:
+        """Documents that are rows of a forward index."""
+
+        def represent(block: np.ndarray) -> DocumentCounts:
+            extra = partial(self._stored_extra, index, rows[block])
+            return self._counted(index.all().take(rows[block]), index.vocabulary, extra)
+
+        return self._in_batches(len(rows), represent)
+
+    def _represent_distinct(self, sequences: PackedSequences, vocabulary: Vocabulary) -> DocumentCounts:
+        return self._in_batches(
+            len(sequences), lambda block: self.represent_documents(sequences.take(block), vocabulary)
+        )
+
+    def _in_batches(self, number: int, represent: Callable[[np.ndarray], DocumentCounts]) -> DocumentCounts:
+        """Represent documents ``batch_size`` at a time: only counts are ever in memory for all of them."""
         starts = range(0, max(number, 1), self.batch_size)
-        bar = pt.tqdm(starts, desc=f"{self!r} documents", unit="batch", disable=not self.verbose)
-        return DocumentCounts.joined([read(np.arange(start, min(start + self.batch_size, number))) for start in bar])
+        progress = pt.tqdm(starts, desc=f"{self!r} documents", unit="batch", disable=not self.verbose)
+        blocks = (np.arange(start, min(start + self.batch_size, number)) for start in progress)
+        return DocumentCounts.joined([represent(block) for block in blocks])
 
-    def read_whole(self, index: ForwardIndex) -> DocumentCounts:
-        """All documents of a forward index, with postings; those of the last index are kept in memory."""
-        self._require_fitted()
-        return self._whole(lambda: self.read_stored(index, np.arange(len(index))).with_postings(), index.vocabulary)
+    def _frame_representations(self, frame: pd.DataFrame) -> tuple[DocumentCounts, np.ndarray]:
+        if self._kept is not None:
+            self._kept.require_made_by(self)
+            return self.represent_collection(self._kept.index), self._kept.rows(frame["docno"].to_list())
+        if self.documents is not None:
+            rows, docnos = pd.factorize(frame["docno"], use_na_sentinel=False)
+            return self._represent_rows(self.documents, self.documents.known_rows(list(docnos))), rows
+        return super()._frame_representations(frame)
+
+    def score_pairs(
+        self, queries: PackedSequences, query_rows: np.ndarray, documents: DocumentCounts, document_rows: np.ndarray
+    ) -> np.ndarray:
+        """Log P(q|d) of pairs of a query and a document, float64 of shape ``(pairs,)``."""
+        scores = np.empty(len(query_rows))
+        order = np.argsort(query_rows, kind="stable")
+        bounds = np.searchsorted(query_rows[order], np.arange(len(queries) + 1))
+        progress = pt.tqdm(queries, desc=repr(self), unit="query", total=len(queries), disable=not self.verbose)
+        for words, start, stop in zip(progress, bounds[:-1], bounds[1:], strict=True):
+            pairs = order[start:stop]
+            scores[pairs] = self.log_likelihoods(words, documents.take(document_rows[pairs]))
+        return scores
+
+    def score_all(self, queries: PackedSequences, kept: ForwardIndexTable) -> np.ndarray:
+        """Log P(q|d) of all documents of a forward index for some queries.
+
+        Returns:
+            float64 of shape ``(queries, documents)``; -inf for queries and for documents without any known word.
+        """
+        documents = self.represent_collection(kept.index)
+        scores = np.full((len(queries), len(documents)), -np.inf)
+        for row, words in zip(scores, queries, strict=True):
+            if len(words):
+                row[:] = self.log_likelihoods(words, documents)
+        scores[:, documents.lengths == 0] = -np.inf
+        return scores
 
     def collection_probabilities(self, words: np.ndarray) -> np.ndarray:
         """P(w|C), the relative frequencies of words in the collection: float32 of shape ``(words,)``."""
@@ -188,7 +297,7 @@ class LanguageModelRanker(LearnedWords):
 
     def unigram_probabilities(self, words: np.ndarray, documents: DocumentCounts) -> np.ndarray:
         """P_uni(w|d), the unigram language model with Dirichlet smoothing: float32 of shape ``(documents, words)``."""
-        counts = documents.of_words(words) + np.float32(self.mu) * self._collection[words]
+        counts = documents.occurrences(words) + np.float32(self.mu) * self._collection[words]
         return counts / (documents.lengths + np.float32(self.mu))[:, None]
 
     def mixed_probabilities(self, words: np.ndarray, documents: DocumentCounts) -> np.ndarray:
@@ -199,10 +308,10 @@ class LanguageModelRanker(LearnedWords):
         return np.maximum(probabilities, LEAST)
 
     def log_likelihoods(self, words: np.ndarray, documents: DocumentCounts) -> np.ndarray:
-        """The logarithm of P(q|d) of one query with each document.
+        """Log P(q|d) of one query with each document.
 
         Args:
-            words: The query's words, int64 ids; repeated ones count as often.
+            words: Word ids of the query, in their order; repeated words count each time.
             documents: The documents.
 
         Returns:
@@ -211,25 +320,60 @@ class LanguageModelRanker(LearnedWords):
         distinct, counts = np.unique(words, return_counts=True)
         return np.log(self.mixed_probabilities(distinct, documents), dtype=np.float64) @ counts.astype(np.float64)
 
-    def retriever(
-        self, documents: ForwardIndex, *, num_results: int = 1000, verbose: bool = False
-    ) -> LanguageModelRetriever:
-        """Retrieve from the whole collection, exactly: every document is scored.
+    def open_kept(self, vectors: ForwardIndex | str | os.PathLike) -> ForwardIndexTable:
+        """The documents of a forward index, given as such or by its path."""
+        index = ForwardIndex(vectors) if isinstance(vectors, str | os.PathLike) else vectors
+        require_forward_index(index)
+        return ForwardIndexTable(index)
+
+    def index(
+        self,
+        path: str | os.PathLike,
+        corpus: Iterable[Mapping[str, Any]] | ForwardIndex,
+        *,
+        overwrite: bool = False,
+        verbose: bool = True,
+    ) -> ForwardIndex:
+        """Write a forward index of a collection, all that a language model keeps of it, to a new directory.
 
         Args:
-            documents: A forward index of the collection, whose counts are held in memory.
-            num_results: Documents a query.
+            path: Directory to create.
+            corpus: Iterator of documents with ``docno`` and text, or a forward index, which is copied.
+            overwrite: Replace a forward index that is there.
             verbose: Show a progress bar.
 
         Returns:
-            Transformer from ``qid, query`` to ``qid, query, docno, score, rank``.
+            The forward index, for :meth:`retriever`, ``vectors=`` or ``documents=``.
 
         Raises:
-            TypeError: If ``num_results`` is no integer, or ``documents`` no forward index.
-            ValueError: If ``num_results`` is below 1, or if the forward index holds other fields than the model reads.
-        """
-        return LanguageModelRetriever(self, documents, num_results=num_results, verbose=verbose)
+            RuntimeError: If the model is not fitted.
+            FileExistsError: If something is there and ``overwrite`` is false, or if it is something else.
+            ValueError: If there are no documents; if one lacks its docno or text; if a docno occurs twice; or if the
+                forward index holds other fields than the model reads.
 
-    def settings(self) -> dict[str, Any]:
-        """What makes the model what it is."""
-        return {name: getattr(self, name) for name in (*self.fitted_with, "unigram_weight", "mu")}
+        Example::
+
+            kept = plsa.index("pydocs.forward", docs.get_corpus_iter())
+            plsa.retriever(kept).search("pairwise distance")
+        """
+        self._require_fitted()
+        if not isinstance(corpus, ForwardIndex):
+            return ForwardIndex.build(path, corpus, fields=self.fields, overwrite=overwrite, verbose=verbose)
+        require_same_fields(self.fields, corpus)
+        path, kind = Path(path).expanduser(), {"type": corpus.ARTIFACT_TYPE, "format": corpus.ARTIFACT_FORMAT}
+        with atomic_directory(path, overwrite=overwrite, **kind) as directory:
+            shutil.copytree(corpus.path, directory, dirs_exist_ok=True)
+        return ForwardIndex(path)
+
+    def _identity_parts(self) -> tuple[dict[str, np.ndarray], list[bytes]]:
+        return self._arrays(), ["\n".join(self.vocabulary.terms).encode(errors="surrogatepass")]
+
+    def _save_parts(self, directory: Path) -> None:
+        write_tensors(directory / "weights.safetensors", self._arrays())
+        self.vocabulary.save(directory / "vocabulary")
+
+    def _load_parts(self, directory: Path) -> None:
+        vocabulary = Vocabulary.load(directory / "vocabulary")
+        if vocabulary.collection_frequency is None:
+            raise ArtifactError(f"{directory / 'vocabulary' / 'counts.json'} is damaged: no collection frequencies")
+        self._set_arrays(vocabulary, read_tensors(directory / "weights.safetensors"))

@@ -1,15 +1,30 @@
-"""What every ranker of texts is told: which columns are the text, and where documents are kept."""
+"""What all rankers share: text columns and forward index, checks, scores and ranks, settings, saving and loading."""
 
+import hashlib
+import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
 import pandas as pd
 import pyterrier as pt
 
 from pt_neural._arguments import checked_choice, checked_number
-from pt_neural.rankers.saved import Saved
+from pt_neural._artifacts import (
+    METADATA,
+    ArtifactError,
+    atomic_directory,
+    read_json,
+    read_metadata,
+    write_json,
+    write_metadata,
+)
+from pt_neural._frames import with_scores
+from pt_neural.rankers.columns import accept_candidates, validated
+from pt_neural.rankers.options import OPTIONS, RankerOptions, option_names, own_parameters, show_options
 from pt_neural.text import (
     TEXT_FIELDS,
     ForwardIndex,
@@ -22,43 +37,71 @@ from pt_neural.text import (
 )
 from pt_neural.training.examples import Examples
 
+TYPE, FORMAT = "ranker", "pt_neural"  # of the metadata of saved rankers
 
-class Ranker(Saved, pt.Transformer):
+
+class Ranker(pt.Transformer):
     """Base of the rankers that score the texts of documents.
 
+    The transformer re-ranks: frames with ``qid, query, docno`` and the text, or only ``docno`` where documents are
+    kept, get a new ``score`` and ``rank``, ties by docno; rows stay in their order.
+
+    A model's constructor takes its own settings, keeps each as an attribute of the same name, and hands the shared
+    options on: ``super().__init__(**options)``. What it is called with beside the shared options are its settings,
+    which are saved, compared and told apart here, but for its components.
+
     Args:
-        fields: Text columns, joined by a space; those that a frame lacks are passed over, one must be there. None for
-            those of ``documents``, or ``title`` and ``text`` without a forward index.
-        documents: A forward index: re-ranking then needs ``docno`` only, no text and no tokenising.
-        batch_size: Documents read at a time.
-        verbose: Show a progress bar.
+        **options: See :class:`~pt_neural.rankers.options.RankerOptions`.
 
     Raises:
-        TypeError: If an argument is of another kind than said here.
+        TypeError: If an argument is of another kind than described.
         ValueError: If there are no fields, if they are not those of the forward index, or if ``batch_size`` is below 1.
 
     Attributes:
+        artifact_format: Names the model in what it saves, as in the registry.
+        options_type: The options that the model takes.
+        own_options: A model's own defaults of shared options.
+        components: Constructor arguments that are artifacts themselves, and what loads each from its folder.
+        free_settings: Settings that may change after fitting, and when a model is loaded.
+        fitting: What to call to fit the model, for error messages.
         tells_fields_apart: Whether the model sees where a field ends; otherwise fields are one text.
-        terms_per_block: Terms of documents read at a time, at most.
     """
 
+    artifact_format: ClassVar[str]
+    options_type: ClassVar[type] = RankerOptions
+    own_options: ClassVar[dict[str, Any]] = {}
+    components: ClassVar[dict[str, Callable[..., Any]]] = {}
+    free_settings: ClassVar[tuple[str, ...]] = ()
+    fitting: ClassVar[str] = "model.fit(...)"
     tells_fields_apart = False
-    terms_per_block = 65_536
 
-    def __init__(
-        self,
-        *,
-        fields: str | Sequence[str] | None = None,
-        documents: ForwardIndex | None = None,
-        batch_size: int = 1024,
-        verbose: bool = False,
-    ):
-        self._fields: tuple[str, ...] | None = None
-        self._documents: ForwardIndex | None = None
-        self.fields = fields
-        self.documents = documents
-        self.batch_size = checked_number("batch_size", batch_size, int, least=1)
-        self.verbose = checked_choice("verbose", verbose, (True, False))
+    _fields: tuple[str, ...] | None = None
+    _documents: ForwardIndex | None = None
+    _fitted_settings: dict[str, Any] | None = None
+    _history: Iterable[Mapping[str, Any]] = ()
+    _fingerprint: tuple[list, str] | None = None
+    _setting_names: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls, **keywords: Any):
+        super().__init_subclass__(**keywords)
+        defaults = {name: option.default for name, option in OPTIONS.items()}
+        show_options(cls, cls.options_type, {**defaults, **cls.own_options})
+        cls._setting_names = tuple(name for name in own_parameters(cls.__init__) if name not in cls.components)
+
+    def __init__(self, **options: Unpack[RankerOptions]):
+        names = option_names(self.options_type)
+        if unknown := options.keys() - set(names):
+            raise TypeError(
+                f"{type(self).__name__} has no argument {', '.join(sorted(unknown))}; it takes "
+                f"{', '.join([*own_parameters(type(self).__init__), *names])}"
+            )
+        defaults = {name: OPTIONS[name].default for name in names}
+        for name, value in {**defaults, **self.own_options, **options}.items():
+            setattr(self, name, value)
+        self._check_options()
+
+    def _check_options(self) -> None:
+        """Raise ValueError for options that do not suit each other, or what was loaded."""
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -93,6 +136,42 @@ class Ranker(Saved, pt.Transformer):
         """The text of a document of a corpus, as the model reads it."""
         return join_fields(document, self.fields, mark_ends=self.tells_fields_apart)
 
+    @property
+    def batch_size(self) -> int:
+        """Documents read at a time, at most."""
+        return self._batch_size
+
+    @batch_size.setter
+    def batch_size(self, batch_size: int) -> None:
+        self._batch_size = checked_number("batch_size", batch_size, int, least=1)
+
+    @property
+    def verbose(self) -> bool:
+        """Whether to show progress bars."""
+        return self._verbose
+
+    @verbose.setter
+    def verbose(self, verbose: bool) -> None:
+        self._verbose = checked_choice("verbose", verbose, (True, False))
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Re-rank a result frame; see the class for the columns that it needs."""
+        self.check_columns(inp, self)
+        return with_scores(inp, np.zeros(0) if inp.empty else self.score(inp))
+
+    def check_columns(self, frame: pd.DataFrame, context: pt.Transformer) -> None:
+        """Raise an error in the name of ``context`` where the columns of a frame are not enough to score its rows."""
+        with validated(frame, context, self.fields) as v:
+            accept_candidates(v, self.fields, kept=self._reads_kept())
+
+    def _reads_kept(self) -> bool:
+        """Whether documents are read by docno alone."""
+        return self.kept_documents() is not None
+
+    @abstractmethod
+    def score(self, frame: pd.DataFrame) -> np.ndarray:
+        """Scores of the rows of a result frame that is not empty, of shape ``(rows,)``."""
+
     def kept_documents(self) -> ForwardIndex | None:
         """Where documents are read from by docno; None where frames must bring their text."""
         return self.documents
@@ -117,38 +196,211 @@ class Ranker(Saved, pt.Transformer):
         sequences, terms = self._pack(examples.document_texts)
         return sequences, Vocabulary(terms, np.bincount(sequences.terms, minlength=len(terms)))
 
-    def _blocks(
-        self, lengths: np.ndarray, rows: np.ndarray, *, unit: str = "pair", verbose: bool | None = None
-    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Documents of similar length, the longest first, each block with its pairs; with a progress bar.
-
-        Args:
-            lengths: Terms of each document.
-            rows: The document of each pair.
-            unit: What the progress bar counts.
-            verbose: Whether there is one; None for what the model says.
-
-        Yields:
-            Numbers of documents, and numbers of the pairs that have them.
-        """
-        order = np.argsort(-lengths, kind="stable")
-        starts = _starts(np.maximum(lengths[order], 1).tolist(), self.batch_size, self.terms_per_block)
-        ranks = np.argsort(order)[rows]
-        sequence = np.argsort(ranks, kind="stable")
-        bounds = np.searchsorted(ranks[sequence], starts[1:])
-        blocks = zip(np.split(order, starts[1:]), np.split(sequence, bounds), strict=True)
-        quiet = not (self.verbose if verbose is None else verbose)
-        with pt.tqdm(total=len(rows), desc=repr(self), unit=unit, disable=quiet) as progress:
-            for documents, pairs in blocks:
-                yield documents, pairs
-                progress.update(len(pairs))
-
     def _settle_fields(self, corpus: Any = None) -> None:
         """Read from now on what the model is learned from: the fields of a forward index, or those that it has."""
         if isinstance(corpus, ForwardIndex):
             require_same_fields(self._fields, corpus)
             self._fields = corpus.fields or self._fields
         self._fields = self.fields
+
+    def settings(self) -> dict[str, Any]:
+        """What makes the model what it is, as JSON can hold it: its arguments but for shared options and components."""
+        return {name: _plain(getattr(self, name)) for name in self._setting_names}
+
+    @property
+    def history(self) -> pd.DataFrame:
+        """How the model was learned: one row an epoch or iteration, with its measures and seconds."""
+        return pd.DataFrame(self._history)
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether the model has learned what it needs to score."""
+        return self._fitted_settings is not None
+
+    def _mark_fitted(self) -> None:
+        """The last step of fitting and loading: the model now is what its settings say and what it has learned."""
+        self._fitted_settings, self._fingerprint = self.settings(), None
+
+    def _require_fitted(self) -> None:
+        """Raise RuntimeError if the model is not fitted, or if settings have changed since."""
+        if not self.is_fitted:
+            raise RuntimeError(
+                f"{self!r} is not fitted yet: call {self.fitting}, or load one with pn.{type(self).__name__}.load(path)"
+            )
+        if changed := [name for name, value in self._fixed_settings().items() if value != self._fitted_settings[name]]:
+            raise RuntimeError(f"{', '.join(changed)} of {self!r} changed after fitting: fit it again, or change back")
+
+    def _fixed_settings(self) -> dict[str, Any]:
+        return {name: value for name, value in self.settings().items() if name not in self.free_settings}
+
+    def fingerprint(self) -> str | None:
+        """Differs between models that represent documents differently; None before the model is fitted."""
+        if not self.is_fitted:
+            return None
+        state = [self.settings(), *(_Same(getattr(self, name)) for name in self.components)]
+        if self._fingerprint is None or self._fingerprint[0] != state:
+            identity = digest([self.artifact_format, self._fixed_settings()], *self._identity_parts())
+            self._fingerprint = state, identity
+        return self._fingerprint[1]
+
+    @abstractmethod
+    def _identity_parts(self) -> tuple[dict[str, np.ndarray], list[bytes]]:
+        """Arrays by name, and anything else as bytes, that tell this fitted model from others of its kind."""
+
+    @abstractmethod
+    def _save_parts(self, directory: Path) -> None:
+        """Write what was learned; settings, components and history are written by :meth:`save`."""
+
+    @abstractmethod
+    def _load_parts(self, directory: Path) -> None:
+        """Read what :meth:`_save_parts` wrote."""
+
+    def _config(self) -> dict[str, Any]:
+        """What ``config.json`` holds."""
+        return {"settings": self.settings(), "fields": list(self.fields)}
+
+    @classmethod
+    def _arguments(cls, config: Any) -> dict[str, Any]:
+        """The arguments that :meth:`_config` gave."""
+        return {**config["settings"], "fields": config["fields"]}
+
+    def save(self, path: str | os.PathLike, *, overwrite: bool = False) -> None:
+        """Write the model to a directory, atomically.
+
+        Args:
+            path: Directory to create.
+            overwrite: Replace a model of the same kind that is there.
+
+        Raises:
+            RuntimeError: If the model is not fitted.
+            FileExistsError: If something is there and ``overwrite`` is false, or if it is something else.
+        """
+        self._require_fitted()
+        path, kind = Path(path).expanduser(), {"type": TYPE, "format": FORMAT}
+        with atomic_directory(path, overwrite=overwrite, **kind) as directory:
+            _refuse_other_model(path, self.artifact_format)
+            write_metadata(directory, **kind, model=self.artifact_format)
+            write_json(directory / "config.json", self._config())
+            write_json(directory / "history.json", list(self._history))
+            for name in self.components:
+                getattr(self, name).save(directory / name)
+            self._save_parts(directory)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike, **options: Any) -> Self:
+        """Read what :meth:`save` wrote.
+
+        Args:
+            path: The directory.
+            **options: Arguments of the class that differ and do not change the model, such as ``vectors=``.
+
+        Raises:
+            FileNotFoundError: If there is no such directory.
+            ArtifactError: If a file in it is missing, damaged or foreign; the message names the file.
+            ValueError: If an option can only be changed by fitting, or does not suit the model.
+        """
+        path = Path(path).expanduser()
+        found = read_metadata(path, type=TYPE, format=FORMAT).get("model")
+        if found != cls.artifact_format:
+            raise ArtifactError(f"{path / METADATA} describes a ranker {found!r}, not {cls.artifact_format!r}")
+        arguments = cls._read_arguments(path)
+        fixed = (set(cls._setting_names) | set(cls.components)) - set(cls.free_settings)
+        if refused := fixed & options.keys():
+            raise ValueError(
+                f"{', '.join(sorted(refused))} cannot be changed by loading; fit a new {cls.__name__} instead"
+            )
+        model = cls(**{**arguments, **options})
+        try:
+            model._load_parts(path)
+        except ArtifactError:
+            raise
+        except (RuntimeError, TypeError, ValueError, KeyError) as error:
+            files = f"{path / 'weights.safetensors'} does not fit config.json and the other files"
+            raise ArtifactError(f"{files}: {error}") from None
+        model._history = _read_history(path / "history.json")
+        model._mark_fitted()
+        model._check_options()
+        return model
+
+    @classmethod
+    def _read_arguments(cls, path: Path) -> dict[str, Any]:
+        """Arguments of which the class can be made."""
+        config = read_json(path / "config.json")
+        try:
+            components = {name: load(path / name) for name, load in cls.components.items()}
+        except FileNotFoundError as error:
+            raise ArtifactError(f"{path} is not a complete ranker: {error}") from None
+        try:
+            arguments = {**cls._arguments(config), **components}
+            cls(**arguments)
+        except ArtifactError:
+            raise
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise ArtifactError(f"{path / 'config.json'} is damaged: {error!r}") from None
+        return arguments
+
+
+def digest(settings: Any, arrays: Mapping[str, np.ndarray], parts: Iterable[bytes]) -> str:
+    """A string that differs where anything differs that a model is made of.
+
+    Args:
+        settings: What JSON can hold.
+        arrays: Weights by name, of any shapes and dtypes; about a second for each gigabyte.
+        parts: Anything else, such as a vocabulary.
+
+    Returns:
+        64 hexadecimal digits.
+
+    Example::
+
+        >>> digest({"dim": 2}, {"weight": np.zeros((3, 2))}, [])[:8]
+        'b7473b7e'
+    """
+    total = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+    for name, array in sorted(arrays.items()):
+        total.update(f"{name} {array.dtype} {array.shape}".encode())
+        total.update(np.ascontiguousarray(array))
+    for part in parts:
+        total.update(f"{len(part)} bytes".encode())
+        total.update(part)
+    return total.hexdigest()
+
+
+class _Same:
+    """Equal to another one if both hold the very same object."""
+
+    def __init__(self, held: Any):
+        self.held = held
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.held is other.held
+
+    __hash__ = None
+
+
+def _plain(value: Any) -> Any:
+    """A setting as JSON gives it back."""
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _refuse_other_model(path: Path, model: str) -> None:
+    """Raise FileExistsError if another kind of ranker is to be overwritten."""
+    try:
+        found = read_json(path / METADATA).get("model")
+    except (ArtifactError, AttributeError):
+        return
+    if found != model:
+        raise FileExistsError(
+            f"{path} holds a ranker {found!r}, not a {model!r} to be replaced; it stays as it is. "
+            "Choose another path, or delete it"
+        )
+
+
+def _read_history(path: Path) -> list[dict[str, Any]]:
+    history = read_json(path)
+    if not isinstance(history, list) or not all(isinstance(record, dict) for record in history):
+        raise ArtifactError(f"{path} is damaged: it is no list of records")
+    return history
 
 
 def _checked_fields(fields: Any) -> tuple[str, ...]:
@@ -178,12 +430,3 @@ def require_forward_index(given: Any) -> None:
     if isinstance(given, str | os.PathLike):
         raise TypeError(f"{said}; pn.ForwardIndex({os.fspath(given)!r}) opens one")
     raise TypeError(f"{said}; pn.ForwardIndex.build(path, corpus) makes one")
-
-
-def _starts(lengths: list[int], most: int, terms: int) -> list[int]:
-    """Where blocks of documents of falling lengths start."""
-    starts = [0]
-    for place in range(len(lengths)):
-        if place - starts[-1] >= min(most, max(1, terms // lengths[starts[-1]])):
-            starts.append(place)
-    return starts

@@ -1,12 +1,14 @@
-"""Models of how queries are worded for relevant documents: what they learn from, and their fit."""
+"""Learning from queries and the documents relevant to them, without negatives.
 
-from abc import abstractmethod
+The ``fit`` of BLTM and of the translation models is :func:`fit_to_pairs`. Such a model has the setting ``max_terms``
+and a method ``_learn(pairs, verbose=)``, which returns the history.
+"""
+
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
-import pyterrier as pt
 
 from pt_neural.rankers.ranker import Ranker
 from pt_neural.text import PackedSequences, Vocabulary
@@ -14,19 +16,21 @@ from pt_neural.text.packed import pack_texts
 from pt_neural.training.examples import Examples, make_examples
 from pt_neural.training.groups import Report
 
+Model = TypeVar("Model", bound=Ranker)
+
 
 @dataclass(frozen=True)
 class RelevantPairs:
-    """Queries with documents that are relevant to them; both have a word at least.
+    """Queries paired with documents relevant to them; each has at least one word.
 
     Attributes:
-        vocabulary: The words of the collection, with their frequencies in it, and after them those that only queries
-            have, with frequency 0.
-        queries: The queries as ids of words; each has a pair.
-        documents: The documents, likewise.
+        vocabulary: The words of the collection with their frequencies in it, followed by those that only queries have,
+            with frequency 0.
+        queries: The queries as word ids; each has a pair.
+        documents: The documents as word ids; each has a pair.
         query_rows: The query of each pair, int64 of shape ``(pairs,)``.
-        document_rows: Its document, likewise.
-        labels: The grades of the pairs, float32, above 0.
+        document_rows: The document of each pair, likewise.
+        labels: The grade of each pair, float32, above 0.
         report: What was used, and what was left out and why.
     """
 
@@ -64,33 +68,39 @@ class RelevantPairs:
 
         Args:
             examples: The examples, without negatives.
-            documents: All of their documents, as ids of words.
+            documents: All of their documents as word ids.
             vocabulary: The words, with their frequencies.
-            max_terms: Keep only so many of the first words of a document; None keeps all.
+            max_terms: Keep only that many of the first words of a document; None keeps all.
 
         Raises:
             ValueError: If no pair has words on both sides.
         """
         groups = examples.groups
-        queries, vocabulary = _packed_queries(examples.query_texts, vocabulary)
-        worded = (queries.lengths[groups.queries] > 0) & (documents.lengths[groups.positives] > 0)
-        if not worded.any():
+        queries, vocabulary = _pack_queries(examples.query_texts, vocabulary)
+        have_words = (queries.lengths[groups.queries] > 0) & (documents.lengths[groups.positives] > 0)
+        if not have_words.any():
             raise ValueError("no query with a word has a relevant document with a word: there is nothing to learn from")
-        of_queries, query_rows = np.unique(groups.queries[worded], return_inverse=True)
-        of_documents, document_rows = np.unique(groups.positives[worded], return_inverse=True)
+        paired_queries, query_rows = np.unique(groups.queries[have_words], return_inverse=True)
+        paired_documents, document_rows = np.unique(groups.positives[have_words], return_inverse=True)
+        dropped = {"pairs without a word in the query or in the document": int((~have_words).sum())}
         return cls(
             vocabulary,
-            queries.take(of_queries),
-            documents.take(of_documents, max_terms=max_terms),
+            queries.take(paired_queries),
+            documents.take(paired_documents, max_terms=max_terms),
             query_rows,
             document_rows,
-            groups.labels[worded],
-            _report(examples.report, len(of_queries), worded),
+            groups.labels[have_words],
+            replace(
+                examples.report,
+                queries=len(paired_queries),
+                groups=int(have_words.sum()),
+                dropped=examples.report.dropped | dropped,
+            ),
         )
 
 
-def _packed_queries(texts: list[str], vocabulary: Vocabulary) -> tuple[PackedSequences, Vocabulary]:
-    """Queries as ids of words, and the vocabulary with the words that it lacks."""
+def _pack_queries(texts: list[str], vocabulary: Vocabulary) -> tuple[PackedSequences, Vocabulary]:
+    """Queries as word ids, and the vocabulary followed by the words it lacks."""
     queries, words = pack_texts(texts)
     ids = vocabulary.ids(words)
     new = ids < 0
@@ -100,62 +110,42 @@ def _packed_queries(texts: list[str], vocabulary: Vocabulary) -> tuple[PackedSeq
     return PackedSequences(ids[queries.terms], queries.offsets), Vocabulary(terms, frequency)
 
 
-def _report(report: Report, queries: int, worded: np.ndarray) -> Report:
-    """The report of training examples as that of pairs that have words."""
-    dropped = {**report.dropped, "pairs without a word in the query or in the document": int((~worded).sum())}
-    return replace(report, queries=queries, groups=int(worded.sum()), dropped=dropped)
+def fit_to_pairs(
+    self: Model,
+    topics_or_res_tr: pd.DataFrame,
+    qrels_tr: pd.DataFrame,
+    topics_or_res_va: pd.DataFrame | None = None,
+    qrels_va: pd.DataFrame | None = None,
+    *,
+    verbose: bool = True,
+) -> Model:
+    """Learn anew from candidates and their judgements; ``(candidates >> model).fit(...)`` calls this.
 
+    Every document judged relevant to a query (label above 0) makes a pair with it, whatever the grade. With a forward
+    index, relevant documents that were not retrieved count as well.
 
-class LearnedFromPairs(Ranker, pt.Estimator):
-    """Base of the rankers that learn from queries and documents relevant to them, without negatives.
+    Args:
+        self: The ranker.
+        topics_or_res_tr: Candidates of the training queries: ``qid, query, docno`` and text (``docno`` is enough where
+            the model has a forward index).
+        qrels_tr: Their judgements: ``qid, docno, label``.
+        topics_or_res_va: Candidates of dev queries, which pipelines pass on; not used.
+        qrels_va: Their judgements; not used.
+        verbose: Print what is learned from, and show a progress bar.
 
-    Attributes:
-        report: What the model was fitted on, and what was left out; None if it is not fitted, or was loaded.
-        max_terms: So many of the first words of a document are learned from; None for all.
+    Returns:
+        This ranker; see ``history`` and ``report``. If interrupted, it stays as it was.
+
+    Raises:
+        TypeError: If the candidates or the judgements are not a frame.
+        ValueError: If there is nothing to learn from; the message says why.
     """
-
-    report: Report | None = None
-    max_terms: int | None = None
-
-    @abstractmethod
-    def _learn(self, pairs: RelevantPairs, *, verbose: bool) -> None:
-        """Learn from pairs; what was learned before stays until all is done."""
-
-    def fit(
-        self,
-        topics_or_res_tr: pd.DataFrame,
-        qrels_tr: pd.DataFrame,
-        topics_or_res_va: pd.DataFrame | None = None,
-        qrels_va: pd.DataFrame | None = None,
-        *,
-        verbose: bool = True,
-    ) -> Any:
-        """Learn anew from candidates and their judgements; ``(candidates >> model).fit(...)`` calls this.
-
-        Every document that is judged relevant to a query (label above 0) makes a pair with it, whatever the grade.
-        With a forward index, those that were not retrieved count as well.
-
-        Args:
-            topics_or_res_tr: Candidates of the training queries: ``qid, query, docno`` and text (``docno`` is enough
-                where the model has a forward index).
-            qrels_tr: Their judgements: ``qid, docno, label``.
-            topics_or_res_va: Candidates of dev queries, which pipelines hand on; nothing is learned or chosen by them.
-            qrels_va: Their judgements, likewise.
-            verbose: Show what is learned from, and a progress bar.
-
-        Returns:
-            This ranker. ``history`` and ``report`` tell what happened. Interrupted, it stays as it was.
-
-        Raises:
-            TypeError: If what was given is no frame.
-            ValueError: If there is nothing to learn from; the message says why.
-        """
-        options = {"fields": self.fields, "documents": self.documents}
-        examples = make_examples(topics_or_res_tr, qrels_tr, None, **options)
-        pairs = RelevantPairs.of(examples, *self._training_documents(examples), max_terms=self.max_terms)
-        if verbose:
-            print(f"{self!r}: {pairs.report}", flush=True)
-        self._learn(pairs, verbose=verbose)
-        self._settle_fields()
-        self.report = pairs.report
-        return self
+    examples = make_examples(topics_or_res_tr, qrels_tr, None, fields=self.fields, documents=self.documents)
+    pairs = RelevantPairs.of(examples, *self._training_documents(examples), max_terms=self.max_terms)
+    if verbose:
+        print(f"{self!r}: {pairs.report}", flush=True)
+    self._history = self._learn(pairs, verbose=verbose)
+    self.report = pairs.report
+    self._settle_fields()
+    self._mark_fitted()
+    return self

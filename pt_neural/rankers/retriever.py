@@ -1,9 +1,8 @@
-"""Exact retrieval from kept document vectors: every document is scored."""
+"""Exact retrieval from the whole collection: every document that a model kept is scored."""
 
 import os
-from abc import abstractmethod
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -12,27 +11,35 @@ import pyterrier as pt
 from pt_neural._arguments import checked_number
 from pt_neural._frames import Hits, retrieved_frame
 from pt_neural.rankers.columns import distinct_queries
-from pt_neural.rankers.kept_table import KeptTable
-from pt_neural.rankers.vectors import VectorTable, require_same_dimensions
-
-if TYPE_CHECKING:
-    from pyterrier_dr import FlexIndex
-
-    from pt_neural.rankers.kept_vectors import KeptVectors
-    from pt_neural.rankers.two_tower import TwoTower
+from pt_neural.rankers.kept.kept import Kept
 
 SCORES_PER_BLOCK = 2**24  # 64 MiB of float32
 
 
-class Retriever(pt.Transformer):
-    """Base of the transformers that score every document that a model kept.
+class Scores(Protocol):
+    """A model that scores all documents that it kept."""
 
-    Equal scores are in ascending order of docno, also at the cut-off.
+    queries_per_block: int
+
+    def open_kept(self, vectors: Any) -> Kept:
+        """What the model kept of documents."""
+
+    def represent_queries(self, texts: list[str]) -> Any:
+        """Queries, of which ``take(rows)`` gives some."""
+
+    def score_all(self, queries: Any, kept: Any) -> np.ndarray:
+        """Scores of shape ``(queries, documents)``, -inf for what must not be found."""
+
+
+class Retriever(pt.Transformer):
+    """Retrieves the documents with the highest scores, from all documents that a model kept.
+
+    Equal scores are in ascending order of docno, also at the cut-off. A query without any word that the model knows
+    finds nothing, and a document without any is never found.
 
     Args:
-        model: Made what was kept.
-        vectors: What the model's ``index`` gave.
-        table: The documents of it.
+        model: Represents the queries and scores.
+        vectors: What the model's ``index`` returned, or its path.
         num_results: Documents a query.
         verbose: Show a progress bar over blocks of queries.
 
@@ -41,26 +48,15 @@ class Retriever(pt.Transformer):
         ValueError: If it is below 1, or if another model made the vectors.
     """
 
-    def __init__(self, model: "KeptVectors", vectors: Any, table: KeptTable, *, num_results: int, verbose: bool):
+    schematic = {"label": "Retriever", "help_url": None}
+
+    def __init__(self, model: Scores, vectors: Any, *, num_results: int = 1000, verbose: bool = False):
         self.model = model
         self.vectors = vectors
         self.num_results = checked_number("num_results", num_results, int, least=1)
         self.verbose = verbose
-        self._table = table
-        self._table.require_made_by(model)
-
-    @abstractmethod
-    def _scorer(self, texts: list[str], rows: np.ndarray) -> Callable[[slice], np.ndarray]:
-        """A function that scores all documents for some of the queries.
-
-        Args:
-            texts: Distinct queries.
-            rows: The text of each query.
-
-        Returns:
-            A function from a slice of the queries to float32 scores of shape ``(queries, documents)``, -inf for what
-            must not be found.
-        """
+        self._kept = model.open_kept(vectors)
+        self._kept.require_made_by(model)
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Retrieve for the queries of ``inp``.
@@ -71,17 +67,24 @@ class Retriever(pt.Transformer):
         pt.validate.query_frame(inp, ["query"], context=self)
         if inp.empty:
             return retrieved_frame(inp, [], pd.array([], dtype="str"))
-        self._table.require_made_by(self.model)
+        self._kept.require_made_by(self.model)
         rows, texts = distinct_queries(inp)
-        return retrieved_frame(inp, list(self._search(texts, rows)), self._table.docnos)
+        return retrieved_frame(inp, list(self._search(texts, rows)), self._kept.docnos)
 
     def _search(self, texts: list[str], rows: np.ndarray) -> Iterator[Hits]:
-        scorer = self._scorer(texts, rows)
-        size = max(1, SCORES_PER_BLOCK // len(self._table.docnos))
-        starts = range(0, len(rows), size)
-        for start in pt.tqdm(starts, desc=repr(self), unit="block", disable=not self.verbose):
-            hits = best(scorer(slice(start, start + size)), self._table.order, self.num_results)
-            yield hits._replace(queries=hits.queries + start)
+        size = max(1, SCORES_PER_BLOCK // max(len(self._kept.docnos), 1))
+        with pt.tqdm(total=len(rows), desc=repr(self), unit="query", disable=not self.verbose) as progress:
+            for first in range(0, len(rows), self.model.queries_per_block):
+                numbers, places = np.unique(rows[first : first + self.model.queries_per_block], return_inverse=True)
+                queries = self.model.represent_queries([texts[number] for number in numbers])
+                for start in range(0, len(places), size):
+                    block = queries.take(places[start : start + size])
+                    hits = best(self._all_scores(block), self._kept.order, self.num_results)
+                    yield hits._replace(queries=hits.queries + first + start)
+                    progress.update(len(places[start : start + size]))
+
+    def _all_scores(self, queries: Any) -> np.ndarray:
+        return self.model.score_all(queries, self._kept)
 
     def fuse_rank_cutoff(self, k: int) -> pt.Transformer:
         """Retrieve no more documents than a later cut-off keeps."""
@@ -98,46 +101,10 @@ class Retriever(pt.Transformer):
         return hash(self._identity())
 
     def _identity(self) -> tuple:
-        return id(self.model), os.fspath(self._table.path), self.num_results
+        return id(self.model), os.fspath(self._kept.path), self.num_results
 
     def __repr__(self) -> str:
         return f"{self.model!r}.retriever(num_results={self.num_results})"
-
-
-class VectorRetriever(Retriever):
-    """Retrieves the documents with the largest dot products, from all documents of a vector index.
-
-    Equal scores are in ascending order of docno, also at the cut-off. A query whose vector is zero, as one without any
-    word that the model knows, finds nothing, and a document whose vector is zero is never found.
-
-    Args:
-        model: Encodes the queries.
-        vectors: Index of document vectors that the model made.
-        num_results: Documents a query.
-        verbose: Show a progress bar over blocks of queries.
-
-    Raises:
-        TypeError: If ``num_results`` is no integer.
-        ValueError: If it is below 1, or if another model made the vectors.
-    """
-
-    schematic = {"label": "VectorRetriever", "help_url": None}
-
-    def __init__(self, model: "TwoTower", vectors: "FlexIndex", *, num_results: int = 1000, verbose: bool = False):
-        super().__init__(model, vectors, VectorTable(vectors), num_results=num_results, verbose=verbose)
-
-    def _scorer(self, texts: list[str], rows: np.ndarray) -> Callable[[slice], np.ndarray]:
-        queries = self.model.encode_queries(texts)[rows]
-        documents, empty = self._table.matrix, self._table.empty
-        require_same_dimensions(queries, documents)
-
-        def score(some: slice) -> np.ndarray:
-            scores = queries[some] @ documents.T
-            scores[:, empty] = -np.inf
-            scores[~queries[some].any(axis=1)] = -np.inf
-            return scores
-
-        return score
 
 
 def best(scores: np.ndarray, order: np.ndarray, num_results: int) -> Hits:

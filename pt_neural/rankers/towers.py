@@ -1,90 +1,65 @@
-"""The network of a trained two-tower ranker: two towers and the cosine of what they give."""
+"""Rankers with two trained towers: a network encodes queries and documents, each side by itself."""
 
-from typing import Any, NamedTuple
+from typing import ClassVar, Literal
 
 import numpy as np
+import pandas as pd
 import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import nn
 
-from pt_neural.rankers.hashed import HashedTexts
-
-TEXTS_PER_STEP = 1024  # what reading them takes then stays in the processor's cache
-
-
-class TowerInputs(NamedTuple):
-    """A batch of groups for two towers; each query and each document stands in it once.
-
-    Attributes:
-        queries: What the query tower takes.
-        documents: What the document tower takes.
-        query_rows: The query of each group, int64 of shape (groups,).
-        document_rows: The documents of each group, int64 of shape (groups, documents a group).
-    """
-
-    queries: Any
-    documents: Any
-    query_rows: Tensor
-    document_rows: Tensor
+from pt_neural.rankers.columns import distinct_queries
+from pt_neural.rankers.options import TowerOptions
+from pt_neural.rankers.readers.reader import Reader, Texts, to_device
+from pt_neural.rankers.representation import RepresentationRanker
+from pt_neural.rankers.trained import Scorer, Trained
+from pt_neural.rankers.vectors import Vectors
+from pt_neural.text import PackedSequences, Vocabulary
 
 
-class TowerCollate:
-    """Makes the inputs of :class:`Towers`, in which each text of a batch stands once.
+class TowerRanker(Trained, RepresentationRanker):
+    """Base of the rankers whose network encodes queries and documents, each side by itself.
+
+    The network has a method ``encode(side, batch)`` that gives vectors, float32 of shape ``(texts, dimensions)``.
 
     Args:
-        queries: Queries, of which ``take(rows)`` gives what the query tower takes.
-        documents: Documents, likewise.
+        **options: See :class:`~pt_neural.rankers.options.TowerOptions`.
     """
 
-    def __init__(self, queries: Any, documents: Any):
-        self.queries = queries
-        self.documents = documents
+    options_type: ClassVar[type] = TowerOptions
 
-    def __call__(self, queries: np.ndarray, documents: np.ndarray) -> TowerInputs:
-        """Inputs for queries of shape (groups,) and documents of shape (groups, documents a group)."""
-        distinct_queries, query_rows = np.unique(queries, return_inverse=True)
-        distinct_documents, document_rows = np.unique(documents, return_inverse=True)
-        return TowerInputs(
-            self.queries.take(distinct_queries),
-            self.documents.take(distinct_documents),
-            torch.from_numpy(query_rows),
-            torch.from_numpy(document_rows.reshape(documents.shape)),
-        )
+    def represent_queries(self, texts: list[str]) -> Vectors:
+        """Vectors of queries."""
+        network = self._fitted()
+        return Vectors(self._encode(network, "query", self.reader.read_queries(texts)))
 
+    def represent_documents(self, sequences: PackedSequences, vocabulary: Vocabulary) -> Vectors:
+        """Vectors of documents."""
+        network = self._fitted()
+        return Vectors(self._encode(network, "document", self.reader.read_documents(sequences, vocabulary)))
 
-class Towers(nn.Module):
-    """Scores documents by the cosine of query and document vectors (CLSM paper, equation 4).
+    def _scorer(self, reader: Reader, frame: pd.DataFrame) -> Scorer:
+        query_rows, query_texts = distinct_queries(frame)
+        queries = reader.read_queries(query_texts)
+        document_rows, sequences, vocabulary = self._frame_documents(frame)
+        documents = reader.read_documents(sequences, vocabulary)
 
-    Args:
-        query: Network for queries.
-        document: Network for documents; None if they share that of the queries.
-    """
+        def scores(network: nn.Module) -> np.ndarray:
+            query_vectors = Vectors(self._encode(network, "query", queries))
+            document_vectors = Vectors(self._encode(network, "document", documents))
+            return self.score_pairs(query_vectors, query_rows, document_vectors, document_rows)
 
-    def __init__(self, query: nn.Module, document: nn.Module | None = None):
-        super().__init__()
-        self.query = query
-        if document is not None:
-            self.document = document
+        return scores
 
-    def tower(self, side: str) -> nn.Module:
-        """The network of ``"query"`` or ``"document"``."""
-        return getattr(self, side, self.query)
-
-    def vectors(self, side: str, texts: Any) -> Tensor:
-        """Unit vectors of shape (texts, dimensions); zero for texts without anything known."""
-        return F.normalize(self.tower(side)(texts) * texts.known[:, None], dim=1)
-
-    def encode(self, side: str, texts: HashedTexts) -> Tensor:
-        """The same vectors; each distinct word is projected once, and then a few texts are read at a time."""
-        tower = self.tower(side)
-        projections = tower.project(texts)
+    def _encode(self, network: nn.Module, side: Literal["query", "document"], texts: Texts) -> np.ndarray:
+        """Vectors of all texts by a network, float32 of shape ``(len(texts), dimensions)``."""
+        device = next(network.parameters()).device
         blocks = []
-        for start in range(0, max(len(texts.known), 1), TEXTS_PER_STEP):
-            offsets = texts.offsets[start : start + TEXTS_PER_STEP + 1]
-            blocks.append(tower.read(projections, texts.words[offsets[0] : offsets[-1]], offsets - offsets[0]))
-        return F.normalize(torch.cat(blocks) * texts.known[:, None], dim=1)
+        with torch.inference_mode():
+            for start in range(0, max(len(texts), 1), self.batch_size):  # no texts give a matrix without rows
+                batch = texts.take(np.arange(start, min(start + self.batch_size, len(texts))))
+                blocks.append(network.encode(side, to_device(batch, device)).cpu().numpy())
+        return np.concatenate(blocks)
 
-    def forward(self, inputs: TowerInputs) -> Tensor:
-        """Scores of shape (groups, documents a group)."""
-        queries, documents = self.vectors("query", inputs.queries), self.vectors("document", inputs.documents)
-        return (queries @ documents.T)[inputs.query_rows].gather(1, inputs.document_rows)
+    def _check_fit(self) -> None:
+        super()._check_fit()
+        self._require_no_vectors()

@@ -1,11 +1,10 @@
-"""What all trained rankers share: fit, history, save and load."""
+"""Rankers that learn from judgements: a reader makes tensors of texts, a network scores them, and fit trains it."""
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,67 +13,79 @@ import pyterrier as pt
 import torch
 from torch import nn
 
-from pt_neural._artifacts import ArtifactError, read_json, read_tensors, write_json, write_tensors
-from pt_neural.rankers.fingerprint import fingerprint
-from pt_neural.rankers.saved import Saved
+from pt_neural._artifacts import read_tensors, write_tensors
+from pt_neural.rankers.options import TrainedOptions
+from pt_neural.rankers.ranker import Ranker, digest
+from pt_neural.rankers.readers.reader import Reader
 from pt_neural.training import Training, losses
 from pt_neural.training.devices import known_device, require_available, torch_device
 from pt_neural.training.evaluation import dev_evaluator
-from pt_neural.training.examples import Examples, digest, make_examples
-from pt_neural.training.groups import Groups, Report
-from pt_neural.training.sampling import Collate, GroupBatches
+from pt_neural.training.examples import digest as frames_digest
+from pt_neural.training.examples import make_examples
+from pt_neural.training.groups import Report
+from pt_neural.training.sampling import GroupBatches
 
 Scorer = Callable[[nn.Module], np.ndarray]
 
 
-class Trained(Saved, pt.Estimator):
-    """Base of the rankers that learn from judgements.
+class Trained(Ranker, pt.Estimator):
+    """Base of the rankers that hold a reader and a network, and train the network on judgements.
+
+    A model says how to make the two, :meth:`make_reader` and :meth:`make_network`.
 
     Args:
-        training: How to train; None for the model's default.
-        device: Where to score: ``"auto"`` (a GPU if there is one), ``"cpu"``, ``"cuda"``, ``"mps"``.
+        **options: See :class:`~pt_neural.rankers.options.TrainedOptions`.
 
     Attributes:
-        own_training: Values for the settings of :class:`~pt_neural.Training` that are None.
+        own_training: The model's own values for the settings of :class:`~pt_neural.Training` that are None.
+        reader: What turns texts into tensors; None before :meth:`fit`.
         network: The network; None before :meth:`fit`.
         report: What the model was trained on, and what was left out; None if it was loaded.
+        terms_per_block: Terms of documents read at a time, at most.
     """
 
+    options_type: ClassVar[type] = TrainedOptions
     own_training: ClassVar[dict[str, Any]]
-    free_settings: ClassVar[tuple[str, ...]] = ("fields", "training")
+    fitting: ClassVar[str] = "(candidates >> model).fit(topics, qrels)"
+    terms_per_block: ClassVar[int] = 65_536
 
-    def __init__(self, *, training: Training | None = None, device: str = "auto"):
+    reader: Reader | None = None
+    network: nn.Module | None = None
+    report: Report | None = None
+
+    @abstractmethod
+    def make_reader(self) -> Reader:
+        """An empty reader for the settings of the model."""
+
+    @abstractmethod
+    def make_network(self, reader: Reader) -> nn.Module:
+        """A new network for what a reader gives."""
+
+    @abstractmethod
+    def _scorer(self, reader: Reader, frame: pd.DataFrame) -> Scorer:
+        """Read the texts of a frame once; the scorer gives its rows the scores of a network."""
+
+    @property
+    def training(self) -> Training:
+        """How to train."""
+        return self._training
+
+    @training.setter
+    def training(self, training: Training | None) -> None:
         if training is not None and not isinstance(training, Training):
             raise TypeError(f"training must be a pn.Training, not {training!r:.80}")
-        self.training = training or Training()
+        self._training = training or Training()
+
+    @property
+    def device(self) -> str:
+        """Where to score."""
+        return self._device
+
+    @device.setter
+    def device(self, device: str) -> None:
         if device != "auto":
             known_device(device)
-        self.device = device
-        self.network: nn.Module | None = None
-        self.report: Report | None = None
-        self._history: list[dict[str, Any]] = []
-        self._trained_settings: dict[str, Any] = {}
-        self._fingerprint: str | None = None  # of the network as it is
-
-    @abstractmethod
-    def _begin(self, examples: Examples) -> tuple[Any, nn.Module, Collate]:
-        """What turns texts into tensors, learned from the examples; the network as it starts; the collate function."""
-
-    @abstractmethod
-    def _scorer(self, preparation: Any, frame: pd.DataFrame) -> Scorer:
-        """Prepare the texts of a frame once; the scorer gives its rows the scores of a network."""
-
-    @abstractmethod
-    def _save_preparation(self, directory: Path) -> None:
-        """Write what turns texts into tensors."""
-
-    @abstractmethod
-    def _load_preparation(self, directory: Path) -> tuple[Any, nn.Module]:
-        """Read what turns texts into tensors, and make a network for it."""
-
-    def _install(self, preparation: Any, network: nn.Module) -> None:
-        """Make a trained network, and what turns texts into tensors, the model's own."""
-        self.network, self._trained_settings, self._fingerprint = network, self.settings(), None
+        self._device = device
 
     def fit(
         self,
@@ -90,7 +101,7 @@ class Trained(Saved, pt.Estimator):
                 where the model has a forward index).
             qrels_tr: Their judgements: ``qid, docno, label``.
             topics_or_res_va: Candidates of the dev queries. With them, the weights of the epoch with the best dev
-                measure are kept, and training stops when it no longer grows; without, the last epoch's are kept.
+                measure are kept, and training stops when it no longer improves; without, the last epoch's are kept.
             qrels_va: Judgements of the dev queries.
 
         Returns:
@@ -103,141 +114,137 @@ class Trained(Saved, pt.Estimator):
             KeyboardInterrupt: If the user interrupts; the model then has the best weights so far, and stays as it was
                 if no epoch was complete.
         """
-        training = self.training.completed(self.own_training)
-        require_available(training.device, training.device)
-        frames = topics_or_res_tr, qrels_tr, topics_or_res_va, qrels_va
-        origin = partial(digest, [self.artifact_format, self.settings(), *self._origin()], frames, fields=self.fields)
-        examples = self._make_examples(topics_or_res_tr, qrels_tr, training)
-        if training.verbose:
-            print(f"{self!r}: {examples.report}", flush=True)
-        with torch.random.fork_rng(range(torch.cuda.device_count())):
-            torch.manual_seed(training.seed)
-            preparation, network, collate = self._begin(examples)
-        groups, report = examples.groups, examples.report
-        del examples  # its texts stand in the collate function by now, as term ids
-        evaluate = None
-        if topics_or_res_va is not None:
-            evaluate = self._evaluation(preparation, topics_or_res_va, qrels_va)
-        batches = self._batches(groups, training, collate)
-        loss = losses.make_loss(training, highest=float(groups.labels.max()))
-        history: list[dict[str, Any]] = []
-        try:
-            self._train(network, batches, loss, training, evaluate=evaluate, history=history, origin=origin)
-        except KeyboardInterrupt:
-            if history:
-                self._finish(preparation, network, history, report)
-            raise
-        self._finish(preparation, network, history, report)
-        return self
-
-    def _batches(self, groups: Groups, training: Training, collate: Collate) -> GroupBatches:
-        """The batches of all epochs."""
-        return GroupBatches(groups, training, collate)
-
-    def _train(
-        self,
-        network: nn.Module,
-        batches: GroupBatches,
-        loss: losses.Loss,
-        training: Training,
-        *,
-        evaluate: Callable[[nn.Module], float] | None,
-        **run: Any,
-    ) -> None:
-        """Train the network; see :func:`~pt_neural.training.loop.train`."""
         from pt_neural.training.loop import train  # imports Lightning, which takes seconds
 
-        train(network, batches, loss, training, evaluate=evaluate and partial(evaluate, network), **run)
-
-    def _make_examples(self, candidates: pd.DataFrame, qrels: pd.DataFrame, training: Training) -> Examples:
+        training = self.training.completed(self.own_training)
+        self._check_fit()
+        require_available(training.device, training.device)
+        frames = topics_or_res_tr, qrels_tr, topics_or_res_va, qrels_va
         options = {"fields": self.fields, "documents": self.documents, "mark_ends": self.tells_fields_apart}
-        return make_examples(candidates, qrels, training, **options)
+        examples = make_examples(topics_or_res_tr, qrels_tr, training, **options)
+        if training.verbose:
+            print(f"{self!r}: {examples.report}", flush=True)
+        documents, vocabulary = self._training_documents(examples)
+        reader = self.make_reader()
+        with torch.random.fork_rng(range(torch.cuda.device_count())):
+            torch.manual_seed(training.seed)
+            reader.build(examples.query_texts, documents, vocabulary)
+            network = self.make_network(reader)
+        pairs = reader.pair(examples.query_texts, documents, vocabulary)
+        groups, report = examples.groups, examples.report
+        del examples  # its texts are term ids by now
+        evaluate = None
+        if topics_or_res_va is not None:
+            used, measure = dev_evaluator(topics_or_res_va, qrels_va, training)
+            scorer = self._scorer(reader, used)
+            evaluate = lambda: float(measure(scorer(network)).mean())  # noqa: E731
+        batches = GroupBatches(groups, training, pairs.batch)
+        loss = losses.make_loss(training, highest=float(groups.labels.max()))
+        origin, history = partial(self._origin, frames, reader), []
+        try:
+            train(network, batches, loss, training, evaluate=evaluate, history=history, origin=origin)
+        except KeyboardInterrupt:
+            if history:
+                self._finish(reader, network, history, report)
+            raise
+        self._finish(reader, network, history, report)
+        return self
 
-    def _finish(self, preparation: Any, network: nn.Module, history: list[dict[str, Any]], report: Report) -> None:
-        self._install(preparation, network)
-        self._settle_fields()
+    def _finish(self, reader: Reader, network: nn.Module, history: list[dict[str, Any]], report: Report) -> None:
+        self._take(reader, network)
         self._history, self.report = history, report
+        self._settle_fields()
 
-    def _evaluation(
-        self, preparation: Any, frame: pd.DataFrame, qrels: pd.DataFrame | None
-    ) -> Callable[[nn.Module], float]:
-        """A function that gives the dev measure of a network as it is when called."""
-        used, measure = dev_evaluator(frame, qrels, self.training.completed(self.own_training))
-        scorer = self._scorer(preparation, used)
-        return lambda network: float(measure(scorer(network)).mean())
+    def _check_fit(self) -> None:
+        """Raise ValueError where the settings, or what was set since, forbid a training."""
+
+    def _take(self, reader: Reader, network: nn.Module) -> None:
+        """Make a reader and a trained network the model's own."""
+        self.reader, self.network = reader, network
+        self._mark_fitted()
+
+    def _fitted(self) -> nn.Module:
+        """The network on the model's device, or an error that says what to do."""
+        self._require_fitted()
+        return self.network.to(torch_device(self.device))
 
     @property
     def history(self) -> pd.DataFrame:
         """One row an epoch: ``epoch``, ``loss`` (mean over groups), ``seconds`` of training, and the dev measure."""
         return pd.DataFrame(self._history, columns=None if self._history else ["epoch", "loss", "seconds"])
 
-    def _fitted(self) -> nn.Module:
-        """The network on the model's device, or an error that says what to do."""
-        if self.network is None:
-            name = type(self).__name__
-            raise RuntimeError(
-                f"{self!r} is not trained yet: call (candidates >> model).fit(topics, qrels), or load one with "
-                f"pn.{name}.load(path)"
-            )
-        changed = [name for name, value in self.settings().items() if value != self._trained_settings[name]]
-        if changed:
-            raise RuntimeError(f"{', '.join(changed)} of {self!r} changed after training: fit it again, or change back")
-        return self.network.to(torch_device(self.device))
-
     def __getstate__(self) -> dict[str, Any]:
         if self.network is None or next(self.network.parameters()).is_cpu:
             return self.__dict__
         return {**self.__dict__, "network": deepcopy(self.network).cpu()}  # another thread may score with its own
 
-    def _require_fitted(self) -> None:
-        self._fitted()
-
     def _config(self) -> dict[str, Any]:
-        return {"settings": super()._config(), "training": self.training.to_json()}
+        return {**super()._config(), "training": self.training.to_json()}
 
     @classmethod
-    def _arguments(cls, config: Any, directory: Path) -> dict[str, Any]:
-        return {**config["settings"], "training": Training.from_json(config["training"])}
+    def _arguments(cls, config: Any) -> dict[str, Any]:
+        return {**super()._arguments(config), "training": Training.from_json(config["training"])}
 
     def _weights(self) -> dict[str, np.ndarray]:
-        return {name: weight.cpu().numpy() for name, weight in self._fitted().state_dict().items()}
+        return {name: weight.cpu().numpy() for name, weight in self.network.state_dict().items()}
 
-    def _origin(self) -> list[Any]:
-        """What else a training depends on than settings and frames, as JSON can hold it."""
-        if self.documents is None:
-            return []
-        return [len(self.documents), len(self.documents.vocabulary), len(self.documents.all().terms)]
+    def _origin(self, frames: tuple[pd.DataFrame | None, ...], reader: Reader) -> str:
+        """Changes with all that a training is made from, so that no checkpoint of another one is used."""
+        settings = [self.artifact_format, self.settings(), digest([], *reader.identity_parts())]
+        if self.documents is not None:
+            settings += [len(self.documents), len(self.documents.vocabulary), len(self.documents.all().terms)]
+        return frames_digest(settings, frames, fields=self.fields)
 
-    def fingerprint(self) -> str | None:
-        """Changes with the weights and with what turns texts into tensors; None before :meth:`fit`."""
-        if self.network is not None and self._fingerprint is None:
-            arrays, parts = self._preparation_identity()
-            arrays = {**arrays, **self._weights()}
-            self._fingerprint = fingerprint([self.artifact_format, self.settings()], arrays, *parts)
-        return self._fingerprint
-
-    def _preparation_identity(self) -> tuple[dict[str, np.ndarray], list[bytes]]:
-        """Arrays and all else that tell what turns texts into tensors from others of its kind."""
-        with TemporaryDirectory(prefix="pt_neural-") as directory:
-            self._save_preparation(Path(directory))
-            files = sorted(path for path in Path(directory).rglob("*") if path.is_file())
-            return {}, [part for path in files for part in (path.name.encode(), path.read_bytes())]
+    def _identity_parts(self) -> tuple[dict[str, np.ndarray], list[bytes]]:
+        arrays, parts = self.reader.identity_parts()
+        weights = {f"network.{name}": weight for name, weight in self._weights().items()}
+        return {**arrays, **weights}, parts
 
     def _save_parts(self, directory: Path) -> None:
-        write_json(directory / "history.json", self._history)
         write_tensors(directory / "weights.safetensors", self._weights())
-        self._save_preparation(directory)
+        (directory / "reader").mkdir()
+        self.reader.save(directory / "reader")
 
     def _load_parts(self, directory: Path) -> None:
-        self._history = _read_history(directory / "history.json")
         weights = read_tensors(directory / "weights.safetensors")
-        preparation, network = self._load_preparation(directory)
+        reader = self.make_reader()
+        reader.load(directory / "reader")
+        with torch.random.fork_rng(devices=[]):  # the random numbers of the user stay as they are
+            network = self.make_network(reader)
         network.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
-        self._install(preparation, network.eval())
+        self._take(reader, network.eval())
+
+    def _blocks(
+        self, lengths: np.ndarray, rows: np.ndarray, *, unit: str = "pair", verbose: bool | None = None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Documents of similar length, the longest first, each block with its pairs; with a progress bar.
+
+        Args:
+            lengths: Terms of each document.
+            rows: The document of each pair.
+            unit: What the progress bar counts.
+            verbose: Whether there is one; None for what the model says.
+
+        Yields:
+            Numbers of documents, and numbers of the pairs that have them.
+        """
+        order = np.argsort(-lengths, kind="stable")
+        starts = _starts(np.maximum(lengths[order], 1).tolist(), self.batch_size, self.terms_per_block)
+        ranks = np.argsort(order)[rows]
+        sequence = np.argsort(ranks, kind="stable")
+        bounds = np.searchsorted(ranks[sequence], starts[1:])
+        blocks = zip(np.split(order, starts[1:]), np.split(sequence, bounds), strict=True)
+        quiet = not (self.verbose if verbose is None else verbose)
+        with pt.tqdm(total=len(rows), desc=repr(self), unit=unit, disable=quiet) as progress:
+            for documents, pairs in blocks:
+                yield documents, pairs
+                progress.update(len(pairs))
 
 
-def _read_history(path: Path) -> list[dict[str, Any]]:
-    history = read_json(path)
-    if not isinstance(history, list) or not all(isinstance(record, dict) for record in history):
-        raise ArtifactError(f"{path} is damaged: it is no list of records")
-    return history
+def _starts(lengths: list[int], most: int, terms: int) -> list[int]:
+    """Where blocks of documents of falling lengths start."""
+    starts = [0]
+    for place in range(len(lengths)):
+        if place - starts[-1] >= min(most, max(1, terms // lengths[starts[-1]])):
+            starts.append(place)
+    return starts

@@ -1,135 +1,103 @@
-"""Document vectors on disk: written once, read by docno as rows of a memory-mapped matrix."""
+"""What queries and documents become: dense vectors, sparse weights of terms, or both; and the scores of pairs."""
 
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cached_property
-from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
-from scipy.sparse import sparray
+from scipy.sparse import csr_array, vstack
 
-from pt_neural._artifacts import METADATA, atomic_directory, read_json, write_json
-from pt_neural.rankers.kept_table import FINGERPRINT, KeptTable
-from pt_neural.text import ForwardIndex, read_documents
-
-if TYPE_CHECKING:
-    from pyterrier_dr import FlexIndex
-
-Records = Iterator[dict[str, Any]]
-Encoded = TypeVar("Encoded")
+ROWS_PER_BLOCK = 16_384
 
 
-class VectorTable(KeptTable):
-    """The vectors of a ``pyterrier_dr.FlexIndex``, looked up by docno.
+class Vectors(NamedTuple):
+    """Queries or documents; the score of a pair is dense_q · dense_d + sparse_q · sparse_d.
 
-    Args:
-        index: The index, or the path of its directory. Only the path is kept and pickled.
+    Attributes:
+        dense: float32 of shape ``(texts, dimensions)``; None if there is no dense part.
+        sparse: float32 of shape ``(texts, terms of documents)``. For documents a csr matrix. For queries a csr matrix,
+            or an array where few weights are zero, as in q'W for a dense W. None if there is no sparse part.
     """
 
-    def __init__(self, index: "FlexIndex | str | os.PathLike"):
-        path = getattr(index, "index_path", index)
-        if not isinstance(path, str | os.PathLike):
-            raise TypeError(f"vectors are what model.index(path, corpus) gave, or the path of it, not {index!r:.80}")
-        self.path = os.path.abspath(os.path.expanduser(path))
-
-    @cached_property
-    def _content(self) -> tuple[list[str], np.ndarray]:
-        docnos, matrix, _ = open_vectors(self.path).payload()
-        return list(docnos), matrix
+    dense: np.ndarray | None
+    sparse: csr_array | np.ndarray | None = None
 
     @property
-    def matrix(self) -> np.ndarray:
-        """All vectors, memory-mapped, float32 of shape (documents, dimensions)."""
-        return self._content[1]
+    def number(self) -> int:
+        """How many texts there are."""
+        return (self.sparse if self.dense is None else self.dense).shape[0]
 
-    @property
-    def docno_list(self) -> list[str]:
-        """The docno of each row."""
-        return self._content[0]
+    def take(self, rows: np.ndarray | slice) -> "Vectors":
+        """Some of the texts."""
+        return Vectors(*(part if part is None else part[rows] for part in self))
 
-    @cached_property
-    def empty(self) -> np.ndarray:
-        """Rows whose vector is zero, int64."""
-        return np.flatnonzero(~self.matrix.any(axis=1))
-
-    def __reduce__(self) -> tuple:
-        return VectorTable, (self.path,)
+    def known(self) -> np.ndarray:
+        """Whether each text has any weight that is not zero, as one with a known word has: bool."""
+        found = [self.dense.any(axis=1)] if self.dense is not None else []
+        if self.sparse is not None:
+            found.append(abs(self.sparse).sum(axis=1) > 0)
+        return np.logical_or.reduce(found)
 
 
-def open_vectors(path: str | os.PathLike) -> "FlexIndex":
-    """Open a vector index; importing pyterrier_dr takes seconds, so it happens here and nowhere else."""
-    from pyterrier_dr import FlexIndex
+def stacked(parts: Sequence[Vectors]) -> Vectors:
+    """The texts of all parts, one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    dense, sparse = zip(*parts, strict=True)
+    return Vectors(
+        None if dense[0] is None else np.concatenate(dense),
+        None if sparse[0] is None else vstack(sparse, format="csr"),
+    )
 
-    return FlexIndex(os.fspath(path), verbose=False)
+
+def products(queries: Vectors, query_rows: np.ndarray, documents: Vectors, document_rows: np.ndarray) -> np.ndarray:
+    """Scores of pairs of a query and a document, in blocks that stay small.
+
+    Args:
+        queries: Distinct queries.
+        query_rows: The query of each pair, int64 of shape ``(pairs,)``.
+        documents: Distinct documents.
+        document_rows: The document of each pair.
+
+    Returns:
+        float32 array of shape ``(pairs,)``.
+
+    Raises:
+        ValueError: If queries and documents cannot belong to one model.
+
+    Example::
+
+        >>> one = Vectors(None, csr_array(np.array([[0.6, 0.8, 0.0]], dtype=np.float32)))
+        >>> products(one, np.array([0]), one, np.array([0]))
+        array([1.], dtype=float32)
+    """
+    scores = np.zeros(len(query_rows), dtype=np.float32)
+    with_dense = queries.dense is not None and documents.dense is not None
+    with_sparse = queries.sparse is not None and documents.sparse is not None
+    for left, right in zip(queries, documents, strict=True):
+        if left is not None and right is not None:
+            require_same_dimensions(left, right)
+    for start in range(0, len(scores), ROWS_PER_BLOCK):
+        block = slice(start, start + ROWS_PER_BLOCK)
+        if with_dense:
+            left, right = queries.dense[query_rows[block]], documents.dense[document_rows[block]]
+            np.einsum("ij,ij->i", left, right, out=scores[block])
+        if with_sparse:
+            scores[block] += _sparse_products(queries.sparse, query_rows[block], documents.sparse[document_rows[block]])
+    return scores
 
 
-def require_same_dimensions(queries: np.ndarray | sparray, documents: np.ndarray | sparray) -> None:
+def _sparse_products(queries: csr_array | np.ndarray, query_rows: np.ndarray, documents: csr_array) -> np.ndarray:
+    """Products of some queries and as many documents, row by row."""
+    if not isinstance(queries, np.ndarray):
+        return queries[query_rows].multiply(documents).sum(axis=1)
+    weights = queries[np.repeat(query_rows, np.diff(documents.indptr)), documents.indices]
+    return csr_array((weights * documents.data, documents.indices, documents.indptr), shape=documents.shape).sum(axis=1)
+
+
+def require_same_dimensions(queries: np.ndarray | csr_array, documents: np.ndarray | csr_array) -> None:
     """Raise ValueError if query and document vectors cannot belong to one model."""
     if queries.shape[1] != documents.shape[1]:
         raise ValueError(
             f"query vectors have {queries.shape[1]} dimensions, document vectors {documents.shape[1]}; "
             "the vectors were made by another model"
         )
-
-
-def write_vectors(
-    path: str | os.PathLike, records: Records, *, fingerprint: str | None, overwrite: bool
-) -> "FlexIndex":
-    """Write ``{"docno": str, "doc_vec": float32 array}`` records to a new vector index, atomically.
-
-    Args:
-        path: Directory to create.
-        records: The documents.
-        fingerprint: That of the model that made them.
-        overwrite: Replace a vector index that is there.
-
-    Raises:
-        FileExistsError: If there is something at ``path`` and ``overwrite`` is false, or no vector index.
-        ValueError: If there is only one record, which FlexIndex cannot hold.
-    """
-    from pyterrier_dr import FlexIndex
-
-    path = os.path.expanduser(path)
-    kind = {"type": FlexIndex.ARTIFACT_TYPE, "format": FlexIndex.ARTIFACT_FORMAT}
-    with atomic_directory(path, overwrite=overwrite, **kind) as temporary:
-        FlexIndex(os.fspath(temporary), verbose=False).indexer(mode="overwrite").index(_several(iter(records)))
-        write_json(temporary / METADATA, {**read_json(temporary / METADATA), FINGERPRINT: fingerprint})
-    return open_vectors(path)
-
-
-def _several(records: Records) -> Records:
-    first, second = next(records), next(records, None)
-    if second is None:
-        raise ValueError("a vector index needs at least two documents; re-rank a single one by its text")
-    yield from chain([first, second], records)
-
-
-def corpus_batches(
-    corpus: Iterable[Mapping[str, Any]] | pd.DataFrame,
-    read: Callable[[Mapping[str, Any]], str],
-    encode: Callable[[list[str]], Encoded],
-    batch_size: int,
-) -> Iterator[tuple[list[str], Encoded]]:
-    """Encode a corpus batch by batch; ``read`` gives the text of a document. Yields docnos, and their encodings."""
-    documents = read_documents(corpus)
-    while batch := list(islice(documents, batch_size)):
-        yield [docno for docno, _ in batch], encode([read(document) for _, document in batch])
-
-
-def forward_index_batches(
-    documents: ForwardIndex, encode: Callable[..., Encoded], batch_size: int
-) -> Iterator[tuple[list[str], Encoded]]:
-    """Encode the term sequences of a forward index batch by batch. Yields docnos, and their encodings."""
-    docnos, sequences = documents.docnos, documents.all()
-    for start in range(0, len(docnos), batch_size):
-        rows = np.arange(start, min(start + batch_size, len(docnos)))
-        yield docnos[start : start + batch_size], encode(sequences.take(rows), documents.vocabulary)
-
-
-def vector_records(batches: Iterable[tuple[list[str], np.ndarray]]) -> Records:
-    """One record a document, as vector indexes take them."""
-    for docnos, vectors in batches:
-        for docno, vector in zip(docnos, vectors, strict=True):
-            yield {"docno": docno, "doc_vec": vector}

@@ -10,7 +10,6 @@ import numpy as np
 
 from pt_neural.text.fields import FIELD_END
 from pt_neural.text.tokeniser import tokenise
-from pt_neural.text.vocabulary import Vocabulary
 
 
 class PackedSequences:
@@ -110,28 +109,6 @@ def ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     return np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
 
 
-def tokenise_packed(texts: Iterable[Any], vocabulary: Vocabulary, *, drop_unknown: bool = False) -> PackedSequences:
-    """Tokenise texts straight into term ids.
-
-    Args:
-        texts: Strings; anything else, such as None or NaN, gives an empty sequence.
-        vocabulary: Gives the ids.
-        drop_unknown: Leave unknown terms out, instead of keeping their places with -1.
-
-    Example::
-
-        >>> vocabulary = Vocabulary(["river", "city"])
-        >>> tokenise_packed(["City on the river"], vocabulary)[0]
-        array([ 1, -1, -1,  0], dtype=int32)
-    """
-    terms, ends = array("i"), array("q", [0])
-    for text in texts:
-        ids = vocabulary.lookup(tokenise(text))
-        terms.extend(filter(_is_known, ids) if drop_unknown else ids)
-        ends.append(len(terms))
-    return PackedSequences(np.array(terms, dtype=np.int32), np.array(ends, dtype=np.int64))
-
-
 def pack_texts(texts: Iterable[Any]) -> tuple[PackedSequences, list[str]]:
     """Tokenise texts, and number their terms in the order in which they are first seen.
 
@@ -210,5 +187,25 @@ def with_boundaries(sequences: PackedSequences, first: int, *, fields: int, max_
     return PackedSequences(terms, offsets).take(np.arange(len(sequences)), max_terms=max_terms)
 
 
-def _is_known(term: int) -> bool:
-    return term >= 0
+class Numbering:
+    """Numbers the distinct terms of a batch, in time that does not depend on the size of the vocabulary.
+
+    Args:
+        num_terms: Size of the vocabulary; negative ids count from its end, as in NumPy.
+
+    Example::
+
+        >>> Numbering(9)(np.array([4, 7, 4]))
+        (array([7, 4]), array([1, 0, 1]))
+    """
+
+    def __init__(self, num_terms: int):
+        self._places = np.empty(num_terms, dtype=np.int64)  # valid only for the terms of the current batch
+
+    def __call__(self, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The distinct terms of a batch, ordered by their last occurrence, and the place of each term among them."""
+        order = np.arange(len(terms))
+        self._places[terms] = order  # the last occurrence of a term wins
+        distinct = terms[self._places[terms] == order]
+        self._places[distinct] = order[: len(distinct)]
+        return distinct, self._places[terms]

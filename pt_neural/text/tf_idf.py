@@ -7,8 +7,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from pt_neural.text.counts import bag_of_words
-from pt_neural.text.packed import PackedSequences, tokenise_packed
-from pt_neural.text.vocabulary import Vocabulary
+from pt_neural.text.packed import PackedSequences
+from pt_neural.text.vocabulary import Vocabulary, tokenise_packed
 
 _BLOCK = 4096  # sequences whose counts are in memory at a time
 

@@ -1,15 +1,19 @@
-"""Terms, their ids, and how often they occur."""
+"""Terms, their ids, and how often they occur; texts as term ids."""
 
+from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import repeat
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from pt_neural._artifacts import ArtifactError, read_json, write_json
 from pt_neural.text.arrays import load_array
+from pt_neural.text.packed import PackedSequences
+from pt_neural.text.tokeniser import tokenise
 
 
 class Vocabulary:
@@ -126,6 +130,67 @@ class Vocabulary:
 _FREQUENCIES = ("collection_frequency", "document_frequency")
 
 
+def tokenise_packed(texts: Iterable[Any], vocabulary: Vocabulary, *, drop_unknown: bool = False) -> PackedSequences:
+    """Tokenise texts straight into term ids.
+
+    Args:
+        texts: Strings; anything else, such as None or NaN, gives an empty sequence.
+        vocabulary: Gives the ids.
+        drop_unknown: Leave unknown terms out, instead of keeping their places with -1.
+
+    Example::
+
+        >>> vocabulary = Vocabulary(["river", "city"])
+        >>> tokenise_packed(["City on the river"], vocabulary)[0]
+        array([ 1, -1, -1,  0], dtype=int32)
+    """
+    terms, ends = array("i"), array("q", [0])
+    for text in texts:
+        ids = vocabulary.lookup(tokenise(text))
+        terms.extend(filter(_is_known, ids) if drop_unknown else ids)
+        ends.append(len(terms))
+    return PackedSequences(np.array(terms, dtype=np.int32), np.array(ends, dtype=np.int64))
+
+
+class LastVocabulary:
+    """Caches one result: that for the vocabulary, and the other objects it depends on, that were asked for last.
+
+    A forward index has one vocabulary throughout, so that whatever is computed from it is computed once.
+    """
+
+    def __init__(self):
+        self._last: tuple[tuple, Any] | None = None
+
+    def __call__(self, compute: Callable[[], Any], vocabulary: Vocabulary, *others: object) -> Any:
+        """The result for exactly these objects; ``compute`` is called if they are not the last ones."""
+        last, wanted = self._last, (vocabulary, *others)  # read once: another thread may replace it
+        if last is None or len(last[0]) != len(wanted) or any(a is not b for a, b in zip(last[0], wanted, strict=True)):
+            last = self._last = wanted, compute()
+        return last[1]
+
+    def __reduce__(self) -> tuple:
+        return LastVocabulary, ()  # the result is not pickled
+
+
+class OwnIds:
+    """Turns term ids of another vocabulary into one's own; the mapping between the last two vocabularies is cached.
+
+    Example::
+
+        >>> sequences = PackedSequences.from_lists([[0, 1, -1]])
+        >>> OwnIds()(sequences, Vocabulary(["river", "lake"]), Vocabulary(["city", "river"]))[0]
+        array([ 1, -1, -1], dtype=int32)
+    """
+
+    def __init__(self):
+        self._ids = LastVocabulary()
+
+    def __call__(self, sequences: PackedSequences, other: Vocabulary, own: Vocabulary) -> PackedSequences:
+        """Sequences over the ``other`` vocabulary as ids of one's own; -1 is an unknown word."""
+        ids = self._ids(lambda: np.append(other.mapping_to(own), np.int32(-1)), other, own)  # -1 stays -1
+        return PackedSequences(ids[sequences.terms], sequences.offsets)
+
+
 def rank_terms(terms: Sequence[str], frequency: np.ndarray, *, min_count: int, max_terms: int | None) -> np.ndarray:
     """Positions of the terms to keep, by falling frequency, equal ones in order of the term."""
     # Python sorts twice, stably: NumPy would pad every term to the longest one.
@@ -175,3 +240,7 @@ def _check_terms(terms: Sequence[str]) -> None:
     if len(set(terms)) < len(terms):
         repeated, count = Counter(terms).most_common(1)[0]
         raise ValueError(f"terms must be distinct: {repeated!r} occurs {count} times")
+
+
+def _is_known(term: int) -> bool:
+    return term >= 0

@@ -5,71 +5,63 @@ import pandas as pd
 import pytest
 
 import pt_neural as pn
-from pt_neural.explain import ComparedExplanations, Explanation
+from pt_neural.explain import ComparedExplanations
 from pt_neural.explain.comparison import distinct_names
 from pt_neural.text import tokenise
+from tests.explain.reference import COLUMNS
+from tests.rankers.fitted import fitted
 
 QUERY = "university city"
 TEXT = "Oxford is a city & the <home> of the oldest university, a river city."
-ALL = ("DESM", "CLSM", "MatchTensor", "Duet", "SSI", "PLSA", "TFIDF", "LSA")
+SIX = ("DESM", "CLSM", "MatchTensor", "SSI", "PLSA", "LSA")
 
 
 @pytest.fixture
-def models(rankers) -> dict:
-    return {name: rankers(name) for name in ALL}
+def models() -> dict:
+    return {name: fitted(name) for name in SIX}
 
 
 def test_the_frame_has_what_each_model_tells_by_itself(models):
     compared = pn.explain(models, QUERY, TEXT)
     assert isinstance(compared, ComparedExplanations)
-    assert isinstance(compared, Explanation)
     frame = compared.to_frame()
-    columns = ["model", "word", "start", "end", "side", "match", "contribution", "share"]
-    assert frame.columns.tolist() == columns
-    assert frame["model"].drop_duplicates().tolist() == list(ALL)
+    assert frame.columns.tolist() == ["model", *COLUMNS, "share"]
+    assert frame["model"].drop_duplicates().tolist() == list(SIX)
     for name, model in models.items():
         alone = pn.explain(model, QUERY, TEXT)
         own = frame[frame["model"] == name].reset_index(drop=True)
-        pd.testing.assert_frame_equal(own[columns[1:-1]], alone.by_word())
+        pd.testing.assert_frame_equal(own[COLUMNS], alone.by_word())
         assert compared.score[name] == pytest.approx(alone.score)
         assert compared.explanations[name].model == name
     assert (compared.query, compared.text) == (QUERY, TEXT)
 
 
-def test_shares_are_what_a_word_gets_of_all_that_words_get(rankers):
-    compared = pn.explain([rankers("TFIDF"), rankers("LSA")], QUERY, TEXT)
+def test_shares_are_what_a_word_gets_of_all_that_words_get():
+    compared = pn.explain([fitted("TFIDF"), fitted("LSA")], QUERY, TEXT)
     shares = compared.shares()
     for name in ("TFIDF", "LSA"):
-        dropped = pn.explain(rankers(name), QUERY, TEXT, method="drop" if name == "LSA" else None)
-        frame = dropped.to_frame() if name == "LSA" else dropped.words
-        of_document = frame[frame["side"] == "document"].drop_duplicates("word").set_index("word")["contribution"]
-        expected = of_document / of_document.abs().sum()
-        np.testing.assert_allclose(shares[name], expected[shares.index], atol=1e-6)
+        words = pn.explain(fitted(name), QUERY, TEXT).words
+        by_word = words[words["side"] == "document"].drop_duplicates("word").set_index("word")["contribution"]
+        np.testing.assert_allclose(shares[name], (by_word / by_word.abs().sum())[shares.index], atol=1e-6)
     assert set(shares.index) == set(tokenise(TEXT))
     assert shares.index[shares["match"]].isin(["university", "city"]).all()
-    largest = shares[["TFIDF", "LSA"]].abs().max(axis=1)
-    assert largest.is_monotonic_decreasing
-    frame = compared.to_frame()
-    np.testing.assert_allclose(
-        frame.groupby(["model", "side", "word"])["share"].sum().abs().groupby(["model", "side"]).sum(), 1
-    )
+    assert shares[["TFIDF", "LSA"]].abs().max(axis=1).is_monotonic_decreasing
+    by_word = compared.to_frame().groupby(["model", "side", "word"])["share"].sum()
+    np.testing.assert_allclose(by_word.abs().groupby(["model", "side"]).sum(), 1)
 
 
-def test_shares_do_not_change_with_the_scale_of_a_model(rankers):
-    compared = pn.explain({"one": rankers("SSI"), "other": rankers("SSI")}, QUERY, TEXT)
-    larger = compared.explanations["other"]
-    larger.words["contribution"] *= 1000
+def test_shares_do_not_change_with_the_scale_of_a_model():
+    compared = pn.explain({"one": fitted("SSI"), "other": fitted("SSI")}, QUERY, TEXT)
+    compared.explanations["other"].words["contribution"] *= 1000
     np.testing.assert_allclose(compared.shares()["one"], compared.shares()["other"])
 
 
-def test_models_of_a_kind_have_names_of_their_own(rankers):
-    clsm, lsa = rankers("CLSM"), rankers("LSA")
+def test_models_of_a_kind_have_names_of_their_own():
+    clsm, lsa = fitted("CLSM"), fitted("LSA")
     assert distinct_names([clsm, lsa, clsm]) == ["CLSM 1", "LSA", "CLSM 2"]
     compared = pn.explain([clsm, lsa, clsm], QUERY, TEXT, method="drop")
     assert compared.model == "CLSM 1, LSA, CLSM 2"
-    assert compared.score["CLSM 1"] == compared.score["CLSM 2"]
-    scores = ", ".join(f"{name}: {score:.4f}" for name, score in compared.score.items())
-    assert repr(compared) == f"ComparedExplanations({QUERY!r}, {scores})"
+    assert "CLSM 2: " in repr(compared)
 
 
 def test_the_texts_stand_side_by_side_under_names_and_scores(models):
@@ -80,13 +72,11 @@ def test_the_texts_stand_side_by_side_under_names_and_scores(models):
     assert len(columns) == 2
     for column, name in zip(columns, ("a &lt;model&gt;", "other"), strict=True):
         assert f"<b>{name}</b>" in column
-        assert "&lt;" in column
         assert "<home>" not in column
     assert f": {compared.score['other']:.4f}" in columns[1]
 
 
 def test_the_picture_has_a_bar_for_each_word_and_model(models):
-    compared = pn.explain(models | {"DESM": models["DESM"]}, QUERY, TEXT, method="drop")
     two = pn.explain([models["DESM"], models["MatchTensor"]], QUERY, TEXT)
     axes = two.plot(words=5)
     shares = two.shares().head(5)
@@ -97,17 +87,17 @@ def test_the_picture_has_a_bar_for_each_word_and_model(models):
     assert bold == shares["match"].tolist()[::-1]
     assert "in percent" in axes.get_xlabel()
     assert [text.get_text().split(":")[0] for text in axes.get_legend().get_texts()] == ["DESM", "MatchTensor"]
-    with pytest.raises(ValueError, match="room for 6 models, not for 8"):
-        compared.plot()
+    with pytest.raises(ValueError, match="room for 6 models, not for 7"):
+        pn.explain([*models.values(), models["LSA"]], QUERY, TEXT, method="drop").plot()
     with pytest.raises(ValueError, match="side must be"):
         two.plot(side="both")
     with pytest.raises(ValueError, match="words must be at least 1"):
         two.plot(words=0)
 
 
-@pytest.mark.parametrize(("query", "text"), [("", TEXT), ("zzz", "??"), (None, None), (r"$\frac", "city " * 5000)])
+@pytest.mark.parametrize(("query", "text"), [("", TEXT), (None, None), (r"$\frac", "city " * 3000)])
 def test_nothing_to_compare_is_no_crash(models, query, text):
-    compared = pn.explain(dict(list(models.items())[:6]), query, text)
+    compared = pn.explain(models, query, text)
     assert "share" in compared.to_frame()
     assert compared._repr_html_().count("flex: 1 1") == 6
     for side in ("query", "document"):
@@ -125,5 +115,5 @@ def test_errors_say_what_to_do(models):
         pn.explain([], QUERY, TEXT)
     with pytest.raises(ValueError, match="method must be one of drop"):
         pn.explain([models["DESM"], models["LSA"]], QUERY, TEXT, method="similarity")
-    with pytest.raises(TypeError, match="none of a document's words"):
-        pn.explain([models["Duet"]], QUERY, TEXT, method="matches")
+    with pytest.raises(TypeError, match="words of one document, which this explanation of Duet is not about"):
+        pn.explain([fitted("Duet")], QUERY, TEXT, method="matches")

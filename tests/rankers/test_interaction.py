@@ -4,23 +4,22 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 import pt_neural as pn
-from pt_neural.rankers.interaction import Interaction
+from pt_neural.rankers import InteractionRanker
 from pt_neural.text import tokenise
 
 
-class Overlap(Interaction):
+class Overlap(InteractionRanker):
     """Scores by the number of document terms that the query has."""
 
     artifact_format = "overlap"
-    _begin = _scorer = _save_preparation = _load_preparation = None  # it is never trained
-
-    def __init__(self, *, fields=None, documents=None, batch_size=128, verbose=False):
-        options = {"fields": fields, "documents": documents, "batch_size": batch_size, "verbose": verbose}
-        super().__init__(training=None, device="cpu", **options)
+    own_options = {"batch_size": 128, "device": "cpu"}
+    is_fitted = True
+    make_reader = make_network = None  # it is never trained
 
     def score(self, frame):
         rows, sequences, vocabulary = self._frame_documents(frame)
@@ -30,9 +29,6 @@ class Overlap(Interaction):
                 words = {vocabulary.terms[term] for term in sequences[rows[pair]]}
                 scores[pair] = len(words & set(tokenise(frame["query"].iloc[pair])))
         return scores
-
-    def settings(self):
-        return {}
 
     def __repr__(self):
         return "Overlap()"
@@ -112,3 +108,10 @@ def test_progress_counts_pairs(verbose, capfd):
     Overlap(verbose=verbose).transform(FRAME)
     shown = capfd.readouterr().err
     assert ("Overlap()" in shown and "4/4" in shown) if verbose else not shown
+
+
+def test_a_model_that_keeps_nothing_says_so(tmp_path):
+    ranker = Overlap()
+    ranker.network = torch.nn.Linear(1, 1)
+    with pytest.raises(ValueError, match="cannot encode it beforehand"):
+        ranker.index(tmp_path / "kept", [], verbose=False)

@@ -2,22 +2,29 @@
 
 import math
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-import pyterrier as pt
 import pytest
+from scipy.sparse import csr_array
 
 import pt_neural as pn
-from pt_neural.rankers.language_model import LanguageModelRanker
-from pt_neural.text import Vocabulary, tokenise
+from pt_neural._artifacts import ArtifactError
+from pt_neural.rankers.language_model import DocumentCounts, LanguageModelRanker
+from pt_neural.text import PackedSequences, Vocabulary, tokenise
 
 
 class Frequencies(LanguageModelRanker):
-    """P_model(w|d) is the relative frequency of the word in the document."""
+    """P_model(w|d) is the relative frequency of the word in the document.
+
+    Args:
+        power: A setting that cannot change after fitting.
+        unigram_weight: Weight of the unigram model.
+        mu: Weight of the collection.
+    """
 
     artifact_format = "frequencies"
-    fitted_with = ("power",)
     fitting = "model.count(corpus)"
 
     def __init__(self, *, power=1, unigram_weight=0.7, mu=10, **options):
@@ -27,19 +34,20 @@ class Frequencies(LanguageModelRanker):
     def count(self, corpus):
         texts = [tokenise(f"{document['title']} {document['text']}") for document in corpus]
         self._set_vocabulary(Vocabulary.build(texts))
+        self._mark_fitted()
         return self
 
-    def _represent(self, sequences, counts):
+    def _extra(self, sequences, counts):
         return counts.lengths
 
     def word_probabilities(self, words, documents):
-        return documents.of_words(words) / np.maximum(documents.own, 1)[:, None]
+        return documents.occurrences(words) / np.maximum(documents.extra, 1)[:, None]
 
     def _arrays(self):
         return {}
 
-    def _set_arrays(self, vocabulary, arrays, history):
-        self._set_vocabulary(vocabulary, history)
+    def _set_arrays(self, vocabulary, arrays):
+        self._set_vocabulary(vocabulary)
 
     def __repr__(self):
         return "Frequencies()"
@@ -73,8 +81,7 @@ def forward(tmp_path, corpus) -> pn.ForwardIndex:
     return pn.ForwardIndex.build(tmp_path / "forward", corpus, verbose=False)
 
 
-@pytest.mark.parametrize("mu", [0.5, 10, 2000])
-@pytest.mark.parametrize("unigram_weight", [0.3, 1])
+@pytest.mark.parametrize(("unigram_weight", "mu"), [(0.3, 0.5), (0.7, 10), (1, 2000)])
 def test_scores_are_logarithms_of_query_likelihoods(model, corpus, candidates, unigram_weight, mu):
     model.unigram_weight, model.mu = unigram_weight, mu
     scored = model.transform(candidates)
@@ -129,18 +136,38 @@ def test_documents_without_known_words_have_the_probabilities_of_the_collection(
 def test_a_word_that_the_collection_lacks_counts_as_half_an_occurrence(corpus):
     model = Frequencies(unigram_weight=1)
     model._set_vocabulary(Vocabulary(["city", "town"], np.array([3, 0])))
+    model._mark_fitted()
     frame = pd.DataFrame({"qid": "1", "query": "town", "docno": ["a"], "text": [""]})
     assert model.transform(frame)["score"].tolist() == pytest.approx([math.log(0.5 / 3.5)])
 
 
-@pytest.mark.parametrize("batch_size", [1, 4, 1024])
-def test_documents_of_a_forward_index_score_as_their_texts(model, corpus, candidates, forward, batch_size):
+@pytest.mark.parametrize("option", ["documents", "vectors"])
+def test_documents_of_a_forward_index_score_as_their_texts(model, corpus, candidates, forward, option):
     expected = model.transform(candidates)["score"]
-    stored = Frequencies(documents=forward, batch_size=batch_size).count(corpus)
     bare = candidates[["qid", "query", "docno"]].sample(frac=1, random_state=1)
-    np.testing.assert_allclose(stored.transform(bare)["score"], expected[bare.index], rtol=1e-6)
+    for batch_size in (1, 4, 1024):
+        stored = Frequencies(**{option: forward}, batch_size=batch_size).count(corpus)
+        np.testing.assert_allclose(stored.transform(bare)["score"], expected[bare.index], rtol=1e-6)
     copy = pickle.loads(pickle.dumps(stored))
     pd.testing.assert_frame_equal(copy.transform(bare), stored.transform(bare))
+    stored.count([{"title": "", "text": "university"}])  # what is in memory must be forgotten
+    assert not np.allclose(stored.transform(bare)["score"], expected[bare.index])
+
+
+def test_what_it_keeps_of_a_collection_is_a_forward_index(model, corpus, topics, candidates, forward, tmp_path):
+    written = model.index(tmp_path / "written", corpus, verbose=False)
+    copied = model.index(tmp_path / "copied", forward)
+    expected = model.retriever(forward).transform(topics)
+    for index in (written, copied, tmp_path / "written"):
+        pd.testing.assert_frame_equal(model.retriever(index).transform(topics), expected)
+    assert model.retriever(written) == model.retriever(tmp_path / "written") != model.retriever(copied)
+    with pytest.raises(FileExistsError):
+        model.index(tmp_path / "copied", corpus, verbose=False)
+    model.index(tmp_path / "copied", corpus, overwrite=True, verbose=False)
+    with pytest.raises(ValueError, match="holds title, text"):
+        Frequencies(fields="title").count(corpus).index(tmp_path / "other", forward)
+    with pytest.raises(RuntimeError, match="not fitted yet"):
+        Frequencies().index(tmp_path / "other", corpus)
 
 
 def test_scores_do_not_depend_on_the_other_rows(model, candidates):
@@ -156,8 +183,8 @@ def test_retrieval_finds_the_best_of_all_documents(model, corpus, topics, candid
     index = pn.ForwardIndex.build(tmp_path / "more", extra, verbose=False)
     retriever = model.retriever(index, num_results=4)
     expected = model.transform(candidates).sort_values(["qid", "rank"]).query("rank < 4").reset_index(drop=True)
-    for _ in range(2):  # the second time from memory
-        found = retriever.transform(topics)
+    for again in (retriever, retriever, pickle.loads(pickle.dumps(retriever))):  # the second time from memory
+        found = again.transform(topics)
         assert found["docno"].tolist() == expected["docno"].tolist()
         np.testing.assert_allclose(found["score"], expected["score"], rtol=1e-6)
     every = model.retriever(index).transform(topics)
@@ -173,63 +200,32 @@ def test_retrieval_finds_the_best_of_all_documents(model, corpus, topics, candid
     assert retriever.transform(topics)["score"].tolist() != pytest.approx(expected["score"].tolist())
 
 
-def test_a_text_of_a_million_characters(model, corpus):
-    long = "city river " * 100_000
-    frame = pd.DataFrame({"qid": "1", "query": "city", "docno": ["a", "b"], "text": [long, "city"]})
-    expected = [likelihood("city", "city river " * 10, corpus, 0.7, 1e-9), likelihood("city", "city", corpus, 0.7, 10)]
-    assert model.transform(frame)["score"].tolist() == pytest.approx(expected, rel=1e-3)
-
-
-def test_empty_frames(model, candidates):
-    for ranker in (model, Frequencies()):
-        assert list(ranker.transform(candidates.iloc[:0])) == [*candidates, "score", "rank"]
-
-
-def test_what_is_missing_is_named(model, candidates, forward):
-    with pytest.raises(pt.validate.InputValidationError, match=r"has no text for Frequencies\(\)"):
-        model.transform(candidates[["qid", "query", "docno"]])
-    with pytest.raises(pt.validate.InputValidationError, match="lacks query"):
-        model.transform(candidates.drop(columns="query"))
-    model.documents = forward
-    with pytest.raises((KeyError, ValueError), match="d99"):
-        model.transform(candidates.assign(docno="d99"))
+def test_misuse_is_named(model, candidates, forward, topics):
     with pytest.raises(TypeError, match="forward index"):
-        model.retriever("forward")
+        model.retriever(topics)
     with pytest.raises(ValueError, match="at least 1"):
         model.retriever(forward, num_results=0)
-    model = Frequencies(fields="title")
     with pytest.raises(ValueError, match="holds title, text"):
-        model.retriever(forward)
-
-
-def test_a_model_that_is_not_fitted_or_changed_afterwards_says_so(model, candidates, forward, topics, tmp_path):
+        Frequencies(fields="title").retriever(forward)
     unfitted = Frequencies()
     for use in (
-        lambda: unfitted.transform(candidates),
         lambda: unfitted.retriever(forward).transform(topics),
-        lambda: unfitted.save(tmp_path / "model"),
-        lambda: pn.explain(unfitted, "query", "text", method="drop"),
+        lambda: unfitted.represent_texts(["a text"]),
+        lambda: unfitted.represent_queries(["a query"]),
     ):
         with pytest.raises(RuntimeError, match=r"not fitted yet: call model\.count\(corpus\)"):
             use()
-    model.power = 2
-    with pytest.raises(RuntimeError, match=r"power of Frequencies\(\) changed after fitting"):
-        model.transform(candidates)
 
 
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
+def test_settings_out_of_range():
+    for setting, message in (
         ({"unigram_weight": 1.1}, "unigram_weight must be at most 1"),
         ({"unigram_weight": -0.1}, "unigram_weight must be at least 0"),
         ({"mu": 0}, "mu must be above 0"),
         ({"mu": float("inf")}, "mu must be finite"),
-        ({"batch_size": 0}, "batch_size must be at least 1"),
-    ],
-)
-def test_settings_out_of_range(setting, message):
-    with pytest.raises(ValueError, match=message):
-        Frequencies(**setting)
+    ):
+        with pytest.raises(ValueError, match=message):
+            Frequencies(**setting)
 
 
 @pytest.mark.parametrize(("name", "value"), [("mu", -3), ("mu", "many"), ("unigram_weight", 1.1)])
@@ -259,3 +255,60 @@ def test_progress_is_shown_if_asked_for(model, candidates, capsys):
     model.verbose = True
     model.transform(candidates)
     assert "Frequencies() documents" in capsys.readouterr().err
+
+
+def test_damaged_files_are_named(model, tmp_path):
+    model.save(tmp_path / "model")
+    counts = tmp_path / "model" / "vocabulary" / "counts.json"
+    counts.write_text('{"num_documents": 3, "counted": []}')
+    with pytest.raises(ArtifactError, match=r"counts\.json is damaged: no collection frequencies"):
+        Frequencies.load(tmp_path / "model")
+    for name in (
+        "history.json",
+        "vocabulary/terms.txt",
+        "vocabulary/counts.json",
+        "weights.safetensors",
+        "config.json",
+    ):
+        model.save(tmp_path / "model", overwrite=True)
+        path = tmp_path / "model" / name
+        path.write_bytes(path.read_bytes()[:-3])
+        with pytest.raises(ArtifactError, match=f"{path.name} is damaged"):
+            Frequencies.load(tmp_path / "model")
+        path.unlink()
+        with pytest.raises(ArtifactError, match=f"{path.name} is missing"):
+            Frequencies.load(tmp_path / "model")
+    for history in ("5", "[1, 2]", '{"iteration": 1}'):
+        model.save(tmp_path / "model", overwrite=True)
+        (tmp_path / "model" / "history.json").write_text(history)
+        with pytest.raises(ArtifactError, match=r"history\.json is damaged"):
+            Frequencies.load(tmp_path / "model")
+
+
+# Counts of words
+
+
+def test_counts_by_document_and_by_word_are_the_same():
+    counts = DocumentCounts.of(PackedSequences.from_lists([[2, 0, 2, -1], [], [1]]), 3)
+    words = np.array([2, 1])
+    assert counts.occurrences(words).tolist() == [[2, 0], [0, 0], [0, 1]]
+    assert counts.lengths.tolist() == [3, 0, 1]
+    np.testing.assert_array_equal(counts.with_postings().occurrences(words), counts.occurrences(words))
+    weights = DocumentCounts.of(PackedSequences.from_lists([[0, 2], [1, 1]]), 3).counts
+    assert counts.weighted_sums(weights).tolist() == [[3, 0], [0, 0], [0, 2]]
+    assert counts.weighted_sums(weights[:0]).shape == (3, 0)
+    random = np.random.default_rng(5)
+    matrix, weights = (random.poisson(0.3, (rows, 30)).astype("f4") for rows in (7, 50))
+    documents = DocumentCounts(csr_array(matrix), matrix.sum(axis=1))
+    np.testing.assert_allclose(documents.weighted_sums(csr_array(weights)), matrix @ weights.T, rtol=1e-6)
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+def test_parts_are_joined_with_what_a_model_adds(sparse):
+    counts = DocumentCounts.of(PackedSequences.from_lists([[2, 0, 2, -1], [], [1]]), 3)
+    assert DocumentCounts.joined([counts, counts]).extra is None
+    whole = replace(counts, extra=counts.counts if sparse else counts.counts.toarray())
+    joined = DocumentCounts.joined([whole, whole.take(np.array([0]))])
+    assert joined.counts.toarray().tolist() == [[1, 0, 2], [0, 0, 0], [0, 1, 0], [1, 0, 2]]
+    assert joined.lengths.tolist() == [3, 0, 1, 3]
+    np.testing.assert_array_equal(joined.extra.toarray() if sparse else joined.extra, joined.counts.toarray())

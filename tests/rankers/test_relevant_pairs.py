@@ -1,11 +1,12 @@
 """Pairs of queries and relevant documents, against what stands in the frames."""
 
 import pandas as pd
+import pyterrier as pt
 import pytest
 
 import pt_neural as pn
 from pt_neural.rankers.ranker import Ranker
-from pt_neural.rankers.relevant_pairs import LearnedFromPairs
+from pt_neural.rankers.relevant_pairs import fit_to_pairs
 
 CANDIDATES = pd.DataFrame(
     [
@@ -33,27 +34,28 @@ QRELS = pd.DataFrame(
 CORPUS = [*CANDIDATES[["docno", "text"]].drop_duplicates().to_dict("records"), {"docno": "d5", "text": "boats"}]
 
 
-class Keeps(LearnedFromPairs):
-    """Learns nothing, but keeps what it was given."""
+class Keeps(Ranker, pt.Estimator):
+    """Learns nothing, but keeps what it was given.
+
+    Args:
+        max_terms: Words of a document.
+    """
+
+    artifact_format = "keeps"
+    fit = fit_to_pairs
 
     def __init__(self, max_terms=None, **options):
-        super().__init__(**options)
         self.max_terms = max_terms
+        super().__init__(**options)
 
     def _learn(self, pairs, *, verbose):
         self.pairs = pairs
+        return [{"iteration": 1}]
 
-    def settings(self):
-        return {}
-
-    def fingerprint(self):
-        return None
-
-    def _save_parts(self, directory):
+    def score(self, frame):
         raise NotImplementedError
 
-    def transform(self, inp):
-        return inp
+    _identity_parts = _save_parts = _load_parts = score
 
 
 def pairs_of(candidates=CANDIDATES, qrels=QRELS, **options):
@@ -73,9 +75,9 @@ def frequencies(pairs):
     return dict(zip(pairs.vocabulary.terms, pairs.vocabulary.collection_frequency.tolist(), strict=True))
 
 
-@pytest.fixture
-def forward(tmp_path):
-    return pn.ForwardIndex.build(tmp_path / "forward", CORPUS, fields=["text"], verbose=False)
+@pytest.fixture(scope="module")
+def forward(tmp_path_factory):
+    return pn.ForwardIndex.build(tmp_path_factory.mktemp("index") / "forward", CORPUS, fields=["text"], verbose=False)
 
 
 def test_pairs_of_candidates_that_are_relevant():
@@ -94,21 +96,15 @@ def test_with_a_forward_index_relevant_documents_need_not_be_retrieved(forward):
     pairs = pairs_of(CANDIDATES.drop(columns="text"), documents=forward)
     assert ("boats on rivers", "boats") in in_words(pairs)
     assert len(pairs) == 4
+    counts = frequencies(pairs)
+    assert (counts["boats"], counts["long"], counts["capitals"]) == (1, 2, 0)
+    assert pairs.vocabulary.terms[: len(forward.vocabulary)] == forward.vocabulary.terms
 
 
 def test_words_have_their_frequency_in_the_collection():
     counts = frequencies(pairs_of())
     words = ["rivers", "of", "the", "world", "long", "river", "city", "london", "boats", "on", "capitals"]
     assert counts == dict(zip(words, [1, 2, 2, 1, 2, 1, 1, 1, 0, 0, 0], strict=True))
-
-
-def test_words_of_a_forward_index_have_its_frequencies(forward):
-    pairs = pairs_of(CANDIDATES.drop(columns="text"), documents=forward)
-    counts = frequencies(pairs)
-    assert counts["boats"] == 1
-    assert counts["long"] == 2
-    assert counts["capitals"] == 0
-    assert pairs.vocabulary.terms[: len(forward.vocabulary)] == forward.vocabulary.terms
 
 
 def test_documents_can_be_cut():
@@ -135,9 +131,8 @@ def test_all_documents_may_be_relevant_to_a_query():
     }
 
 
-@pytest.mark.parametrize(
-    ("candidates", "qrels", "message"),
-    [
+def test_what_cannot_be_learned_from():
+    for candidates, qrels, message in (
         (CANDIDATES.drop(columns="query"), QRELS, "lacks query"),
         (CANDIDATES.drop(columns="text"), QRELS, "none of the fields title, text"),
         (CANDIDATES, QRELS.drop(columns="label"), "qrels lacks label"),
@@ -145,19 +140,17 @@ def test_all_documents_may_be_relevant_to_a_query():
         (CANDIDATES, QRELS.assign(label=0), "no candidate is judged relevant"),
         (CANDIDATES.head(0), QRELS, "the frame is empty"),
         (CANDIDATES.query("qid != 'q1' and qid != 'q2'"), QRELS, "no query with a word has a relevant document"),
-    ],
-)
-def test_what_cannot_be_learned_from(candidates, qrels, message):
-    with pytest.raises(ValueError, match=message):
-        pairs_of(candidates, qrels)
+    ):
+        with pytest.raises(ValueError, match=message):
+            pairs_of(candidates, qrels)
 
 
 def test_fit_says_what_it_learned_from(capsys):
     model = Keeps()
-    assert isinstance(model, Ranker)
     assert model.fit(CANDIDATES, QRELS, CANDIDATES, QRELS) is model
     assert "training on 3 groups of 2 queries" in capsys.readouterr().out
     assert model.report.groups == 3
+    assert model.history["iteration"].tolist() == [1]
 
 
 def test_pairs_can_be_swapped():

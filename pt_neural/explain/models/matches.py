@@ -1,0 +1,171 @@
+"""Where the terms of a query stand in documents (Duet paper, Figure 2)."""
+
+import numbers
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from pt_neural.explain.explanation import Document, Explanation, document_text, query_text
+from pt_neural.explain.pictures import (
+    HIGHLIGHT,
+    SUPPORT_COLOUR,
+    Mark,
+    marked,
+    new_axes,
+    paragraph,
+    set_title,
+    shortened,
+)
+from pt_neural.rankers.ranker import Ranker
+from pt_neural.text import token_spans, tokenise
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+TERM_LENGTH = 20  # longer query terms are cut
+ROW = 0.2  # inches
+TITLE_ROWS = 2  # above each document
+
+
+def explain_matches(
+    model: Ranker, query: str, text: Document | Sequence[Document], *, labels: Sequence[float] | None = None
+) -> "MatchesExplanation":
+    """Find the positions of the query's terms in documents (Duet paper, section 2, Figure 2).
+
+    This is what an interaction ranker sees of exact matches: those between the terms of query and document that it
+    reads. It does not depend on training.
+
+    Args:
+        model: The ranker; its ``query_terms`` and ``document_terms`` limit what it reads.
+        query: The query's text.
+        text: The document, by its text or a dict of its fields, or several documents.
+        labels: Relevance of each document, 0 and below for those that are not relevant; None or NaN if unknown.
+
+    Returns:
+        An explanation of all documents.
+
+    Raises:
+        ValueError: If there is no document, or not one label for each.
+    """
+    several = isinstance(text, list | tuple | np.ndarray | pd.Series)
+    query, texts = query_text(query), [document_text(model, document) for document in (text if several else [text])]
+    labels = [None] * len(texts) if labels is None else [_grade(label) for label in labels]
+    if not texts:
+        raise ValueError("there is no text to find matches in: give at least one document")
+    if len(labels) != len(texts):
+        raise ValueError(f"labels must be one for each of the {len(texts)} texts, not {len(labels)}")
+    terms = tokenise(query)[: getattr(model, "query_terms", None)]
+    spans = [token_spans(text)[: getattr(model, "document_terms", None)] for text in texts]
+    return MatchesExplanation(
+        model=repr(model),
+        query=query,
+        note="Orange: words of the query, as far as the model reads query and document.",
+        texts=texts,
+        labels=labels,
+        terms=terms,
+        lengths=list(map(len, spans)),
+        matches=pd.concat([_matches(terms, *one) for one in zip(range(len(texts)), labels, spans, strict=True)]),
+    )
+
+
+def _grade(label: object) -> float | None:
+    """A label as a number, None if it is unknown."""
+    if label is None or pd.isna(label):
+        return None
+    if not isinstance(label, numbers.Real):
+        raise TypeError(f"labels must be numbers, one for each text, not {label!r:.80}")
+    return label
+
+
+def _matches(terms: list[str], number: int, label: float | None, spans: list[tuple[str, int, int]]) -> pd.DataFrame:
+    """One document's rows of :meth:`MatchesExplanation.to_frame`."""
+    query = pd.DataFrame({"word": pd.Series(terms, dtype=object), "query_position": np.arange(len(terms))})
+    words = pd.DataFrame(spans, columns=["word", "start", "end"]).assign(position=np.arange(len(spans)))
+    found = query.merge(words, on="word").assign(document=number, label=label)
+    columns = {"word": object, "start": "int64", "end": "int64", "document": "int64", "label": "float64"}
+    columns |= {"query_position": "int64", "position": "int64"}
+    return found.astype(columns)[list(columns)].sort_values(["query_position", "position"])
+
+
+@dataclass(frozen=True, repr=False)
+class MatchesExplanation(Explanation):
+    """Where the terms of a query stand in documents.
+
+    Attributes:
+        texts: The documents.
+        labels: Their relevance, None if it is unknown.
+        terms: The terms of the query.
+        lengths: Number of terms of each document that the model reads.
+        matches: One row per match; see :meth:`to_frame`.
+    """
+
+    texts: list[str]
+    labels: list[float | None]
+    terms: list[str]
+    lengths: list[int]
+    matches: pd.DataFrame
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per match of a query term and a document term, by document, query term and position.
+
+        Returns:
+            Frame with ``word``, ``start`` and ``end`` (in the document, in characters), ``document`` (its number, from
+            0), ``label`` (NaN if unknown), ``query_position`` and ``position`` (in terms, from 0).
+        """
+        return self.matches.reset_index(drop=True)
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw one block per document: query terms on the vertical axis, positions on the horizontal one (Figure 2).
+
+        A short vertical line is a match, thick and blue in relevant documents. What lies beyond the end of a document
+        is grey.
+
+        Args:
+            ax: Axes to draw on; None for a new figure.
+        """
+        rows = max(1, len(self.terms))
+        height = len(self.texts) * (rows + TITLE_ROWS)
+        if ax is None:
+            ax = new_axes(7, 0.9 + ROW * height)
+        longest = max(1, *self.lengths)
+        tops = np.arange(len(self.texts)) * (rows + TITLE_ROWS) + TITLE_ROWS  # the row of the first term
+        for number, (top, title, length) in enumerate(zip(tops, self._names(), self.lengths, strict=True)):
+            relevant = (self.labels[number] or 0) > 0
+            style = {"color": SUPPORT_COLOUR, "linewidth": 1.8} if relevant else {"color": "0.25", "linewidth": 0.9}
+            matches = self.matches[self.matches["document"] == number]
+            places = top + matches["query_position"]
+            ax.vlines(matches["position"], places - 0.4, places + 0.4, **style)
+            ax.fill_between([length - 0.5, longest], top - 0.5, top + rows - 0.5, color="0.9", linewidth=0, zorder=0)
+            ax.hlines([top - 0.5, top + rows - 0.5], -0.5 - longest / 200, longest, color="0.6", linewidth=0.6)
+            ax.text(0, top - 0.8, title, fontsize="small", fontweight="bold" if relevant else "normal")
+        labels = [shortened(term, TERM_LENGTH) for term in self.terms] * len(self.texts)
+        ticks = (tops[:, None] + np.arange(len(self.terms))).ravel()
+        ax.set_yticks(ticks, labels, fontsize="small", parse_math=False)
+        ax.set(xlim=(-0.5 - longest / 200, longest), ylim=(height - 0.5, 0))
+        ax.set_xlabel("position in the document, in terms")
+        set_title(ax, f'"{shortened(self.query)}"')
+        return ax
+
+    def _names(self) -> list[str]:
+        return [
+            f"document {number}" + ("" if label is None else f": {'' if label > 0 else 'not '}relevant ({label:g})")
+            for number, label in enumerate(self.labels)
+        ]
+
+    def _repr_html_(self) -> str:
+        panels = []
+        for number, (name, text) in enumerate(zip(self._names(), self.texts, strict=True)):
+            found = self.matches[self.matches["document"] == number].drop_duplicates("position").sort_values("position")
+            marks = [
+                Mark(row.start, row.end, text[row.start : row.end], HIGHLIGHT, f"position {row.position}")
+                for row in found.itertuples()
+            ]
+            panels.append(f"<p><b>{name}</b>, {len(found):,} matches</p>" + paragraph(marked(text, marks)))
+        return self._page(marked(self.query, []), "", "".join(panels))
+
+    def __repr__(self) -> str:
+        counts = f"{len(self.texts)} documents, {len(self.matches)} matches"
+        return f"{type(self).__name__}({self.model}, {shortened(self.query)!r}, {counts})"

@@ -1,0 +1,100 @@
+"""The directory of a Lucene index: its reader, how its text is analysed, and checks of what it holds."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from pt_neural.lucene.index.analysis import Analysis
+from pt_neural.lucene.index.reader import Reader, open_reader
+
+CONTENTS = "contents"  # Anserini's field of all text
+
+
+class IndexDirectory:
+    """What transformers need of an index: what is in it, and how text becomes its terms.
+
+    Args:
+        path: The directory, which need not exist yet.
+        stemmer: The stemmer of queries. Default: the one that the index was built with.
+        stopwords: Their stop words, likewise.
+    """
+
+    path: Path
+
+    def __init__(self, path: str | Path, *, stemmer: str | None = None, stopwords: str | None = None):
+        self.path = Path(path).expanduser().absolute()  # Java does not follow changes of the working directory
+        self.stemmer = stemmer
+        self.stopwords = stopwords
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self.path.name
+
+    def built(self) -> bool:
+        """Whether there is a complete Lucene index at the path."""
+        return any(self.path.glob("segments_*"))
+
+    @property
+    def reader(self) -> Reader:
+        """The opened index, shared by all who use the same path."""
+        return open_reader(self.path)
+
+    @property
+    def analysis(self) -> Analysis:
+        """How queries to this index become terms."""
+        return Analysis.of_index(self.path, stemmer=self.stemmer, stopwords=self.stopwords)
+
+    def __len__(self) -> int:
+        return len(self.reader.docnos)
+
+    def __bool__(self) -> bool:
+        return True  # even if it is empty, or not built yet
+
+    def docnos(self) -> np.ndarray:
+        """All docnos in Lucene's order, an object array of strings of shape ``(len(index),)``."""
+        return self.reader.docnos.copy()
+
+    def fields(self) -> list[str]:
+        """Names of the fields that can be searched."""
+        return sorted(self.reader.fields)
+
+    def document_frequencies(self, terms: Sequence[str], field: str = CONTENTS) -> np.ndarray:
+        """The number of documents with each term, int64; terms as :attr:`analysis` makes them."""
+        return self.reader.document_frequencies(terms, field)
+
+    def require_field(self, field: str) -> None:
+        """Raise ValueError if the index cannot search ``field``."""
+        if field not in self.reader.fields:
+            raise ValueError(
+                f"{self.path} has no field {field!r}; it has {', '.join(self.fields())}. To search a field by itself, "
+                f"index it so: index.indexer(separate_fields=[{field!r}])"
+            )
+
+    def require_positions(self, field: str) -> None:
+        """Raise ValueError if the index has no positions of ``field``, which windows need."""
+        if not self.reader.fields[field].positions:
+            raise ValueError(f"{self.path} was built without positions, which SDM needs; {_rebuild('positions')}")
+
+    def require_vectors(self, field: str) -> None:
+        """Raise ValueError if the index has no term vectors of ``field``, which feedback needs."""
+        if not self.reader.fields[field].vectors:
+            needs = "without term vectors, which RM3 and LatentConceptExpansion need"
+            raise ValueError(f"{self.path} was built {needs}; {_rebuild('vectors')}")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, IndexDirectory) and self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
+
+    def _identity(self) -> tuple[Path, str | None, str | None]:
+        return (self.path, self.stemmer, self.stopwords)
+
+
+def _rebuild(option: str) -> str:
+    return f"build it again with index.indexer({option}=True, overwrite=True)"

@@ -1,0 +1,255 @@
+"""Indexing documents: checked, handed to Lucene in chunks, written to a directory that appears only when complete."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Self, TypeVar
+
+import pyterrier as pt
+
+from pt_neural._artifacts import atomic_directory, refuse_existing, write_metadata
+from pt_neural.lucene.index.analysis import Analysis
+from pt_neural.lucene.index.anserini import KIND, parse_options, storage_flags
+from pt_neural.lucene.index.directory import IndexDirectory
+from pt_neural.lucene.index.text import TEXT_FOLDER, TextStoreWriter
+from pt_neural.lucene.java.handles import chain, clean, function, lines, method, signature, static
+from pt_neural.lucene.java.jvm import in_java, java_class
+from pt_neural.text.corpus import read_documents
+from pt_neural.text.fields import join_fields
+
+CHUNK = 500  # documents per Java call
+RESERVED = ("id", "contents", "raw")  # Anserini's own fields
+BLANKS = "".join(map(chr, range(33)))  # what Java trims
+NO_WORDS = "\N{NO-BREAK SPACE}"  # Anserini drops an empty document; one with only this is kept, and has no terms
+T = TypeVar("T")
+
+_DOCUMENT = "io.anserini.collection.JsonCollection$Document"
+_GENERATOR = "io.anserini.index.generator.DefaultLuceneDocumentGenerator"
+_LUCENE_DOCUMENT = "org.apache.lucene.document.Document"
+_WRITER = "org.apache.lucene.index.IndexWriter"
+
+
+class LuceneIndexer(pt.Indexer):
+    """Builds a Lucene index that Anserini's tools can read; made by :meth:`LuceneIndex.indexer`.
+
+    Args:
+        index: The index to build.
+        fields: Fields of a document to join into Anserini's field ``contents``; a document may lack some.
+        separate_fields: Fields that can also be searched by themselves, as in ``index.bm25(field="title")``.
+        positions: Keep positions of terms, which SDM needs.
+        vectors: Keep the term vector of each document, which RM3 and latent concept expansion need.
+        store_text: Keep the text of all these fields beside Lucene, for :meth:`LuceneIndex.text_loader`.
+        raw: Store each document in Lucene as well, as JSON, for other tools. Slow to read and large.
+        stemmer: ``"porter"``, ``"krovetz"`` or ``"none"``.
+        stopwords: ``"default"`` (Lucene's 33 English words), ``"none"``, or a file with one word per line.
+        memory: Megabytes that Lucene fills before it writes a segment. Default: a quarter of Java's heap, at
+            most 1024.
+        overwrite: Replace an existing index, which stays untouched until the new one is complete.
+        verbose: Show a progress bar.
+    """
+
+    def __init__(
+        self,
+        index: IndexDirectory,
+        *,
+        fields: Sequence[str] = ("title", "text"),
+        separate_fields: Sequence[str] = (),
+        positions: bool = True,
+        vectors: bool = True,
+        store_text: bool = True,
+        raw: bool = False,
+        stemmer: str = "porter",
+        stopwords: str = "default",
+        memory: int | None = None,
+        overwrite: bool = False,
+        verbose: bool = True,
+    ):
+        self._index = index
+        self.fields = [fields] if isinstance(fields, str) else list(fields)
+        self.separate_fields = [separate_fields] if isinstance(separate_fields, str) else list(separate_fields)
+        self.positions = positions
+        self.vectors = vectors
+        self.store_text = store_text
+        self.raw = raw
+        self.stemmer = stemmer
+        self.stopwords = stopwords
+        self.memory = memory
+        self.overwrite = overwrite
+        self.verbose = verbose
+        Analysis(stemmer, stopwords)  # refuses unknown ones
+        for name in self.separate_fields:
+            if name in RESERVED:
+                raise ValueError(f"separate_fields has {name!r}, a name that Anserini reserves; rename the field")
+
+    def index_inputs(self) -> list[list[str]]:
+        """What a document needs, for PyTerrier's inspection."""
+        return [["docno", *self.fields]]
+
+    def index(self, iter: Iterable[Mapping[str, Any]]) -> IndexDirectory:
+        """Build the index. If anything goes wrong, or on Ctrl-C, nothing is left behind.
+
+        Args:
+            iter: Documents with a unique ``docno`` (a string or an integer, which becomes a string) and at least
+                one of the fields. Values other than strings count as empty; a document without words is kept.
+
+        Returns:
+            The index, ready to search.
+
+        Raises:
+            FileExistsError: If there is something at the path already.
+            ValueError: If there are no documents, if a docno is missing or occurs twice, or if a document has none of
+                the fields.
+        """
+        path = self._index.path
+        refuse_existing(path, overwrite=self.overwrite, **KIND)
+        documents = pt.tqdm(iter, desc=f"indexing {path.name}", unit=" documents") if self.verbose else iter
+        with atomic_directory(path, overwrite=self.overwrite, **KIND) as directory:
+            analysis = Analysis(self.stemmer, self.stopwords).save(directory)
+            count = self._write(directory, documents)
+            write_metadata(directory, **KIND, documents=count, analysis=analysis)
+        return self._index
+
+    def _write(self, directory: Path, documents: Iterable[Mapping[str, Any]]) -> int:
+        stored = list(dict.fromkeys([*self.fields, *self.separate_fields])) if self.store_text else []
+        prepared = prepare(documents, self.fields, self.separate_fields, stored)
+        if not self.store_text:
+            return self._write_lucene(directory, prepared)
+        with TextStoreWriter(directory / TEXT_FOLDER, stored) as store:
+            return self._write_lucene(directory, _store(prepared, store))
+
+    def _write_lucene(self, directory: Path, documents: Iterator[PreparedDocument]) -> int:
+        with LuceneWriter(directory, self) as writer:
+            return sum(writer.add(chunk) for chunk in _chunks(documents))
+
+    def subtransformers(self) -> dict[str, Any]:
+        """None; PyTerrier would take an empty list of fields for a list of transformers."""
+        return {}
+
+    def schematic(self, *, input_columns: list[str] | None = None) -> dict[str, Any]:
+        """How PyTerrier draws it."""
+        return {"label": "Lucene indexer", "help_url": None}
+
+    def __repr__(self) -> str:
+        return f"LuceneIndexer({self._index.name!r}, fields={self.fields!r})"
+
+
+class PreparedDocument(NamedTuple):
+    """A document for Lucene and for the text store.
+
+    Attributes:
+        docno: Its identifier.
+        json: What Anserini's JsonCollection reads.
+        texts: One string for each stored field.
+    """
+
+    docno: str
+    json: str
+    texts: list[str]
+
+
+def prepare(
+    documents: Iterable[Mapping[str, Any]],
+    fields: Sequence[str],
+    separate_fields: Sequence[str],
+    stored_fields: Sequence[str],
+) -> Iterator[PreparedDocument]:
+    """Check documents one by one, before they reach Lucene, whose errors say little.
+
+    A field that is missing or not a string counts as empty. A document without any words is kept; no query finds it.
+
+    Raises:
+        TypeError, ValueError: As :func:`~pt_neural.text.corpus.read_documents`, or if a document has none of the
+            fields. The message names the document.
+    """
+    for docno, document in read_documents(documents):
+        contents = clean(join_fields(document, fields))
+        record = {"id": docno, "contents": contents if contents.strip(BLANKS) else NO_WORDS}
+        record |= {name: text for name in separate_fields if (text := _text(document, name)).strip(BLANKS)}
+        yield PreparedDocument(docno, json.dumps(record), [_text(document, name) for name in stored_fields])
+
+
+def _text(document: Mapping[str, Any], name: str) -> str:
+    value = document.get(name)
+    return clean(value) if isinstance(value, str) else ""
+
+
+def _store(documents: Iterable[PreparedDocument], store: TextStoreWriter) -> Iterator[PreparedDocument]:
+    for document in documents:
+        store.add(document.docno, document.texts)
+        yield document
+
+
+def _chunks(items: Iterator[T]) -> Iterator[list[T]]:
+    while chunk := list(itertools.islice(items, CHUNK)):
+        yield chunk
+
+
+class LuceneWriter:
+    """A context that adds documents to a new index through Anserini's document generator: all of them or none.
+
+    Args:
+        directory: An existing directory.
+        settings: What to index, and how.
+    """
+
+    def __init__(self, directory: Path, settings: LuceneIndexer):
+        self.directory = directory
+        self.settings = settings
+        self.count = 0
+
+    @in_java
+    def __enter__(self) -> Self:
+        to_document = self._to_document()
+        analyzer = Analysis(self.settings.stemmer, self.settings.stopwords).to_java()
+        config = java_class("org.apache.lucene.index.IndexWriterConfig")(analyzer)
+        config.setRAMBufferSizeMB(float(self.settings.memory or _default_memory()))
+        config.setUseCompoundFile(False)
+        location = java_class("java.nio.file.Paths").get(str(self.directory))
+        directory = java_class("org.apache.lucene.store.FSDirectory").open(location)
+        self.java = java_class(_WRITER)(directory, config)
+        add = method(_WRITER, "addDocument", "long", "java.lang.Iterable").bindTo(self.java)
+        self._add = function(chain(to_document, add.asType(signature("long", _LUCENE_DOCUMENT))))
+        return self
+
+    @in_java
+    def add(self, documents: Sequence[PreparedDocument]) -> int:
+        """Add documents, on all cores. Returns their number."""
+        try:
+            lines([document.json for document in documents]).map(self._add).toArray()
+        except Exception as error:  # jnius has one exception type for all of Java's
+            names = f"{documents[0].docno!r} to {documents[-1].docno!r}"
+            raise RuntimeError(f"Lucene failed on one of the documents {names}: {error}") from error
+        self.count += len(documents)
+        return len(documents)
+
+    @in_java
+    def __exit__(self, kind: type | None, *_: Any) -> None:
+        """Commit, or undo everything; either way Lucene's lock is released."""
+        written = self.java.getDocStats().numDocs
+        if kind is None and written == self.count:
+            self.java.close()
+            return
+        self.java.rollback()
+        if kind is None:
+            raise RuntimeError(f"{self.count} documents were sent, but Lucene holds {written}")
+
+    def _to_document(self) -> Any:
+        """Handle from JSON to a Lucene document."""
+        settings = self.settings
+        flags = ["-collection", "JsonCollection", "-input", "", "-index", str(self.directory)]
+        flags += storage_flags(positions=settings.positions, vectors=settings.vectors, raw=settings.raw)
+        if settings.separate_fields:
+            flags += ["-fields", *settings.separate_fields]
+        generator = java_class(_GENERATOR)(parse_options(flags))
+        parse = static(_DOCUMENT, "fromString", _DOCUMENT, "java.lang.String")
+        create = method(_GENERATOR, "createDocument", _LUCENE_DOCUMENT, "io.anserini.collection.SourceDocument")
+        return chain(parse, create.bindTo(generator).asType(signature(_LUCENE_DOCUMENT, _DOCUMENT)))
+
+
+def _default_memory() -> int:
+    """Megabytes."""
+    runtime = java_class("java.lang.Runtime").getRuntime()
+    return min(1024, max(16, runtime.maxMemory() // 4 // 2**20))

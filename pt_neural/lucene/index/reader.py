@@ -1,0 +1,283 @@
+"""An index opened for reading: its docnos, its fields, the statistics of its terms, the terms of its documents."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from pt_neural._artifacts import ArtifactError
+from pt_neural.lucene.java.handles import (
+    bind,
+    chain,
+    constant,
+    constructor,
+    feed,
+    function,
+    lines,
+    loop,
+    method,
+    number,
+    reorder,
+    signature,
+    static,
+)
+from pt_neural.lucene.java.jvm import in_java, java_class
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+DOCNO_FIELD = "id"
+SEPARATOR = "\0"  # between the strings that Java joins into one
+STATISTICS = {"docFreq": "int", "totalTermFreq": "long"}
+
+_BUILDER = "java.lang.StringBuilder"
+_BYTES = "org.apache.lucene.util.BytesRef"
+_OBJECT = "java.lang.Object"
+_OPTIONAL = "java.util.Optional"
+_READER = "org.apache.lucene.index.IndexReader"
+_STRING = "java.lang.String"
+_TERM = "org.apache.lucene.index.Term"
+_TERMS = "org.apache.lucene.index.Terms"
+_TERMS_ENUM = "org.apache.lucene.index.TermsEnum"
+_VALUES = "org.apache.lucene.index.BinaryDocValues"
+_VECTORS = "org.apache.lucene.index.TermVectors"
+
+
+class FieldOptions(NamedTuple):
+    """What an index keeps for a field."""
+
+    positions: bool
+    vectors: bool
+
+
+class TermCounts(NamedTuple):
+    """How often each term occurs in each of some documents.
+
+    Attributes:
+        terms: All terms of the documents in ascending order, an object array of strings.
+        counts: int64 of shape ``(documents, terms)``; the sum of a row is the exact length of the document.
+    """
+
+    terms: np.ndarray
+    counts: csr_array
+
+
+class Reader:
+    """An opened index, shared by all transformers that use it. Get it from :func:`open_reader`.
+
+    Attributes:
+        path: The directory of the index.
+        java: Lucene's reader.
+        docnos: Object array of strings, by Lucene's document number.
+    """
+
+    def __init__(self, path: Path):
+        self.path = path
+        self.java = _open(path)
+        self.docnos = _read_docnos(self.java)
+
+    @functools.cached_property
+    def docno_array(self) -> pd.api.extensions.ExtensionArray:
+        """The docnos as a pandas array of strings, to take columns from."""
+        return pd.array(self.docnos, dtype="str")
+
+    @functools.cached_property
+    def order(self) -> np.ndarray:
+        """The position of each document when sorted by docno, int64. Breaks ties."""
+        order = np.empty(len(self.docnos), dtype=np.int64)
+        order[np.argsort(self.docnos, kind="stable")] = np.arange(len(self.docnos))
+        return order
+
+    @functools.cached_property
+    def numbers(self) -> dict[str, int]:
+        """Lucene's document number of each docno."""
+        return {docno: number for number, docno in enumerate(self.docnos)}
+
+    @functools.cached_property
+    def fields(self) -> dict[str, FieldOptions]:
+        """The fields that can be searched."""
+        return _read_fields(self.java)
+
+    def document_frequencies(self, terms: Sequence[str], field: str) -> np.ndarray:
+        """The number of documents with each analysed term, int64 of shape ``(len(terms),)``."""
+        return _read_statistic(self.java, "docFreq", field, terms)
+
+    def collection_frequencies(self, terms: Sequence[str], field: str) -> np.ndarray:
+        """The number of occurrences of each analysed term in the collection, int64 of shape ``(len(terms),)``."""
+        return _read_statistic(self.java, "totalTermFreq", field, terms)
+
+    @in_java
+    def collection_length(self, field: str) -> int:
+        """The number of term occurrences in all documents."""
+        return self.java.getSumTotalTermFreq(field)
+
+    @in_java
+    def term_counts(self, documents: Sequence[int], field: str) -> TermCounts:
+        """The terms of documents, given by number, and their counts; the row of a document without any is empty."""
+        from scipy.sparse import csr_array
+
+        texts = lines([str(document) for document in documents]).map(_term_vector(self.java, field)).toArray()
+        pieces = [text.split(SEPARATOR)[:-1] for text in texts]  # term, count, term, count, ...
+        occurring = np.array([term for piece in pieces for term in piece[::2]], dtype=object)
+        counts = np.array([count for piece in pieces for count in piece[1::2]], dtype=np.int64)
+        terms, columns = np.unique(occurring, return_inverse=True)
+        ends = np.cumsum([0, *(len(piece) // 2 for piece in pieces)])
+        return TermCounts(terms, csr_array((counts, columns, ends), shape=(len(pieces), len(terms))))
+
+
+def open_reader(path: Path) -> Reader:
+    """The reader of an index; opened once, and again only when the index has been replaced.
+
+    Raises:
+        FileNotFoundError: If there is no such directory.
+        ArtifactError: If the directory holds no Lucene index.
+    """
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist; build the index with LuceneIndex({str(path)!r}).index(...)")
+    if not path.is_dir():
+        raise ArtifactError(f"{path} is a file; a Lucene index is a directory")
+    commits = sorted(path.glob("segments_*"))
+    if not commits:
+        raise ArtifactError(f"{path} holds no Lucene index (no file segments_N)")
+    status = commits[-1].stat()
+    return _reader(path.resolve(), status.st_ino, status.st_mtime_ns)
+
+
+def look_up(docnos: pd.Series, numbers: Mapping[str, int], path: Path) -> np.ndarray:
+    """The number of each docno, int64.
+
+    Args:
+        docnos: One docno per row, with repetitions.
+        numbers: The number of each docno that there is.
+        path: The index, for the message.
+
+    Raises:
+        ValueError: If a docno is not in the index; the message names up to five.
+    """
+    rows, distinct = pd.factorize(docnos, use_na_sentinel=False)
+    found = np.fromiter((numbers.get(docno, -1) for docno in distinct), dtype=np.int64, count=len(distinct))
+    unknown = [repr(distinct[i]) for i in np.flatnonzero(found < 0)]
+    if unknown:
+        raise ValueError(
+            f"{len(unknown)} docnos are not in {path}, such as {', '.join(unknown[:5])}; use the index that holds "
+            "these documents, or drop the rows"
+        )
+    return found[rows]
+
+
+@functools.lru_cache(maxsize=64)
+@in_java
+def _reader(path: Path, inode: int, modified: int) -> Reader:
+    return Reader(path)
+
+
+@in_java
+def _open(path: Path) -> Any:
+    location = java_class("java.nio.file.Paths").get(str(path))
+    directory = java_class("org.apache.lucene.store.FSDirectory").open(location)
+    try:
+        return java_class("org.apache.lucene.index.DirectoryReader").open(directory)
+    except Exception as error:  # jnius has one exception type for all of Java's
+        raise ArtifactError(f"{path} cannot be read as a Lucene index: {error}") from None
+
+
+@in_java
+def _read_fields(java: Any) -> dict[str, FieldOptions]:
+    result = {}
+    iterator = java_class("org.apache.lucene.index.FieldInfos").getMergedFieldInfos(java).iterator()
+    while iterator.hasNext():
+        info = iterator.next()
+        options = info.getIndexOptions().name()
+        if options not in ("NONE", "DOCS"):  # identifiers and points have no frequencies
+            has_vectors = getattr(info, "hasTermVectors", None) or info.hasVectors  # Lucene 10, Lucene 9
+            result[info.getName()] = FieldOptions("POSITIONS" in options, has_vectors())
+    return result
+
+
+@in_java
+def _read_statistic(
+    java: Any, statistic: Literal["docFreq", "totalTermFreq"], field: str, terms: Sequence[str]
+) -> np.ndarray:
+    """A statistic of each analysed term, int64 of shape ``(len(terms),)``; 0 for unknown terms."""
+    values = lines(terms).map(_statistic(java, statistic, field)).toArray()
+    return np.array(list(values), dtype=np.int64)
+
+
+@functools.lru_cache(maxsize=256)
+def _statistic(java: Any, name: str, field: str) -> Any:
+    """Java function from a term to its statistic, as text."""
+    to_term = bind(constructor(_TERM, _STRING, _STRING), 0, field)
+    read = method(_READER, name, STATISTICS[name], _TERM).bindTo(java)
+    return function(chain(to_term, read, static(_STRING, "valueOf", _STRING, STATISTICS[name])))
+
+
+@in_java
+def _read_docnos(java: Any) -> np.ndarray:
+    """All docnos in one call, from the doc values that Anserini keeps for breaking ties."""
+    values = java_class("org.apache.lucene.index.MultiDocValues").getBinaryValues(java, DOCNO_FIELD)
+    if values is None:
+        raise ArtifactError("this Lucene index has no field 'id' with doc values; was it built by Anserini?")
+    text = function(_join_values(java.maxDoc())).apply(values)
+    names = text.split(SEPARATOR)[:-1]
+    if len(names) != java.maxDoc():
+        raise ArtifactError(f"the index has {java.maxDoc()} documents but {len(names)} docnos")
+    return np.array(names, dtype=object)
+
+
+def _join_values(count: int) -> Any:
+    """Handle from doc values to one string, a separator after each value."""
+    times = reorder(constant("int", number("int", count)), signature("int", _VALUES))
+    initial = reorder(constructor(_BUILDER), signature(_BUILDER, _VALUES))
+    body = reorder(_append_next_value(), signature(_BUILDER, _BUILDER, "int", _VALUES), 0, 2)
+    return chain(loop(times, initial, body), method(_BUILDER, "toString", _STRING))
+
+
+def _append_next_value() -> Any:
+    """Handle ``(builder, values) -> builder``: go to the next document and append its value."""
+    append = method(_BUILDER, "append", _BUILDER, _STRING)
+    current = chain(method(_VALUES, "binaryValue", _BYTES), method(_BYTES, "utf8ToString", _STRING))
+    append_current = chain(feed(append, 1, current), bind(append, 1, SEPARATOR))
+    advance = method(_VALUES, "nextDoc", "int")
+    both = feed(reorder(append_current, signature(_BUILDER, "int", _BUILDER, _VALUES), 1, 2), 0, advance)
+    return reorder(both, signature(_BUILDER, _BUILDER, _VALUES), 1, 0, 1)
+
+
+@functools.lru_cache(maxsize=256)
+def _term_vector(java: Any, field: str) -> Any:
+    """Java function from a document's number, as text, to its terms and their counts."""
+    vectors = method(_READER, "termVectors", _VECTORS).bindTo(java)  # made anew each time: threads must not share it
+    get = bind(method(_VECTORS, "get", _TERMS, "int", _STRING), 2, field)
+    parse = static("java.lang.Integer", "parseInt", "int", _STRING)
+    find = feed(feed(get, 1, parse), 0, vectors).asType(signature(_OBJECT, _STRING))
+    join = bind(method(_OPTIONAL, "map", _OPTIONAL, "java.util.function.Function"), 1, function(_join_terms()))
+    or_nothing = bind(method(_OPTIONAL, "orElse", _OBJECT, _OBJECT), 1, "")
+    return function(chain(find, static(_OPTIONAL, "ofNullable", _OPTIONAL, _OBJECT), join, or_nothing))
+
+
+def _join_terms() -> Any:
+    """Handle from ``Terms`` to one string: each term and its count, a separator after both."""
+    length = chain(method(_TERMS, "size", "long"), static("java.lang.Math", "toIntExact", "int", "long"))
+    types = (_TERMS, _TERMS_ENUM)
+    count = reorder(length, signature("int", *types), 0)
+    initial = reorder(constructor(_BUILDER), signature(_BUILDER, *types))
+    body = reorder(_append_next_term(), signature(_BUILDER, _BUILDER, "int", *types), 0, 3)
+    joined = chain(loop(count, initial, body), method(_BUILDER, "toString", _STRING))
+    with_iterator = feed(joined, 1, method(_TERMS, "iterator", _TERMS_ENUM))
+    return reorder(with_iterator, signature(_STRING, _TERMS), 0, 0)
+
+
+def _append_next_term() -> Any:
+    """Handle ``(builder, terms) -> builder``: go to the next term, append it and its count."""
+    append = method(_BUILDER, "append", _BUILDER, _STRING)
+    with_separator = bind(append, 1, SEPARATOR)
+    next_term = chain(method(_TERMS_ENUM, "next", _BYTES), method(_BYTES, "utf8ToString", _STRING))
+    append_term = chain(feed(append, 1, next_term), with_separator)
+    append_number = method(_BUILDER, "append", _BUILDER, "long")
+    append_count = chain(feed(append_number, 1, method(_TERMS_ENUM, "totalTermFreq", "long")), with_separator)
+    both = feed(append_count, 0, append_term)
+    return reorder(both, signature(_BUILDER, _BUILDER, _TERMS_ENUM), 0, 1, 1)

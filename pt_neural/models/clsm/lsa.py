@@ -1,0 +1,231 @@
+"""Latent semantic analysis (Deerwester et al., 1990), a baseline of the DESM, Duet, CLSM and SSI papers."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Unpack
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import csr_array
+
+from pt_neural._arguments import checked_choice, checked_number
+from pt_neural._artifacts import read_tensors, write_tensors
+from pt_neural.rankers.options import RepresentationOptions
+from pt_neural.rankers.representation import RepresentationRanker
+from pt_neural.rankers.vectors import Vectors
+from pt_neural.text import ForwardIndex, PackedSequences, Vocabulary, tokenise_packed
+from pt_neural.text.counts import count_corpus
+from pt_neural.text.tf_idf import TfIdf
+from pt_neural.text.vocabulary import OwnIds
+
+NEGLIGIBLE = 1e-6  # a term vector this short is rounding error: the term is in none of the latent dimensions
+
+
+class LSA(RepresentationRanker):
+    """Cosine of query and document in the space of a truncated singular value decomposition.
+
+    Of the tf-idf matrix of a collection, terms by documents, C = U Σ Vᵀ, the ``dim`` largest singular values are kept.
+    The tf-idf vector d of a text becomes Aᵀ d with A = U_k Σ_k⁻¹, and the score is the cosine of two such vectors
+    (CLSM paper, section 2.2, equation 1). Texts that share no word are similar where their words occur with the same
+    other words. tf-idf is that of scikit-learn's ``TfidfTransformer``, (1 + ln tf) (ln((1 + N) / (1 + df)) + 1), each
+    document of the collection scaled to length 1; the decomposition is its ``TruncatedSVD``, randomised.
+
+    The papers leave the term weights open. The logarithm of tf was chosen on the dev queries of ``neural:pydocs`` by
+    ``pipelines/lsa_settings.py``, where the paper's A was also better than U_k alone, with 100, 200 and 400 dimensions.
+    More dimensions were better, at the price of time and memory.
+
+    Terms that the collection lacks are ignored. A query without any known term scores 0 with every document, and
+    retrieves none; a document without any known term scores -1, and is never retrieved.
+
+    Args:
+        dim: Latent dimensions.
+        scaling: ``"inverse"`` projects by U_k Σ_k⁻¹, so that rare themes weigh as much as common ones; None by U_k.
+        sublinear_tf: Weigh tf occurrences as 1 + ln tf; False as tf.
+        min_count: Terms that occur less often are left out.
+        max_terms: Keep only that many of the most frequent terms; None keeps all.
+        seed: Seed of the randomised decomposition.
+
+    Attributes:
+        vocabulary: The terms, with their document frequencies; None until :meth:`fit_corpus`.
+        term_vectors: U_k, float32 of shape ``(len(vocabulary), dim)``.
+        singular_values: The diagonal of Σ_k, float32 of shape ``(dim,)``, falling.
+
+    Raises:
+        TypeError: If an argument is of another kind than said here.
+        ValueError: If a setting is out of range.
+
+    Example::
+
+        lsa = pn.LSA(dim=200).fit_corpus(docs.get_corpus_iter())
+        lsa.neighbours("eigenvalue", k=5)
+        (bm25 % 100 >> index.text_loader() >> lsa).search("pairwise distance")
+    """
+
+    schematic = {"label": "LSA", "help_url": None}
+    artifact_format = "lsa"
+    free_settings: ClassVar[tuple[str, ...]] = ("scaling",)
+    fitting: ClassVar[str] = "lsa.fit_corpus(docs.get_corpus_iter())"
+
+    def __init__(
+        self,
+        dim: int = 200,
+        *,
+        scaling: Literal["inverse"] | None = "inverse",
+        sublinear_tf: bool = True,
+        min_count: int = 2,
+        max_terms: int | None = None,
+        seed: int = 13,
+        **options: Unpack[RepresentationOptions],
+    ):
+        self.dim = checked_number("dim", dim, int, least=1)
+        self.scaling = checked_choice("scaling", scaling, (None, "inverse"))
+        self.sublinear_tf = checked_choice("sublinear_tf", sublinear_tf, (True, False))
+        self.min_count = checked_number("min_count", min_count, int, least=1)
+        self.max_terms = checked_number("max_terms", max_terms, int, least=1, optional=True)
+        self.seed = checked_number("seed", seed, int, least=0)
+        self.vocabulary: Vocabulary | None = None
+        self.term_vectors: np.ndarray | None = None
+        self.singular_values: np.ndarray | None = None
+        self._own_ids = OwnIds()
+        super().__init__(**options)
+
+    def fit_corpus(
+        self, corpus: Iterable[Mapping[str, Any]] | pd.DataFrame | ForwardIndex, *, verbose: bool = True
+    ) -> "LSA":
+        """Decompose the tf-idf matrix of a collection, which is held in memory, as a sparse matrix.
+
+        Args:
+            corpus: Documents with ``docno`` and text, read once, or a forward index.
+            verbose: Show a progress bar while reading.
+
+        Returns:
+            This ranker.
+
+        Raises:
+            TypeError: If the corpus is none of these.
+            ValueError: If there are too few terms, or fewer independent ones than ``dim``; if ``vectors`` are set; or
+                if the forward index holds other fields than the model reads.
+        """
+        self._require_no_vectors()
+        self._settle_fields(corpus)
+        limits = {"min_count": self.min_count, "max_terms": self.max_terms}
+        vocabulary, counts = count_corpus(corpus, **limits, fields=self.fields, desc=f"{self!r} terms", verbose=verbose)
+        if len(vocabulary) < 2:
+            raise ValueError(
+                f"LSA needs two terms or more that occur at least {self.min_count} times; {counts.shape[0]:,} "
+                f"documents have {len(vocabulary)}. Give more documents or a smaller min_count"
+            )
+        weights = TfIdf(vocabulary, sublinear_tf=self.sublinear_tf).of_counts(counts)
+        self._set(vocabulary, *decompose(weights, self.dim, self.seed))
+        self._mark_fitted()
+        return self
+
+    def _set(self, vocabulary: Vocabulary, term_vectors: np.ndarray, singular_values: np.ndarray) -> None:
+        shapes = (len(vocabulary), self.dim), (self.dim,)
+        for array, shape in zip((term_vectors, singular_values), shapes, strict=True):
+            if array.shape != shape or array.dtype != np.float32:
+                raise ValueError(f"an array is {array.dtype} of shape {array.shape}, not float32 of shape {shape}")
+        self._tf_idf = TfIdf(vocabulary, sublinear_tf=self.sublinear_tf)
+        self.vocabulary, self.term_vectors, self.singular_values = vocabulary, term_vectors, singular_values
+
+    def represent_queries(self, texts: Sequence[str]) -> Vectors:
+        """Unit vectors of queries; zero where no term is known."""
+        self._require_fitted()
+        return self._project(tokenise_packed(texts, self.vocabulary))
+
+    def represent_documents(self, sequences: PackedSequences, vocabulary: Vocabulary) -> Vectors:
+        """Unit vectors of documents; zero where no term is known."""
+        self._require_fitted()
+        return self._project(self._own_ids(sequences, vocabulary, self.vocabulary))
+
+    def _project(self, sequences: PackedSequences) -> Vectors:
+        weights: csr_array = self._tf_idf.of_sequences(sequences)
+        vectors = weights @ self.term_vectors
+        return Vectors(_unit_rows(vectors / self.singular_values if self.scaling == "inverse" else vectors))
+
+    def neighbours(self, word: str, k: int = 10) -> pd.DataFrame:
+        """The terms that occur in the most similar documents: largest cosines of the rows of U_k Σ_k.
+
+        Args:
+            word: A term of the vocabulary.
+            k: Number of neighbours.
+
+        Returns:
+            Frame with ``word`` and ``similarity``, most similar first, the word itself included.
+
+        Raises:
+            KeyError: If the word is unknown.
+        """
+        self._require_fitted()
+        if word not in self.vocabulary:
+            raise KeyError(f"{word!r} is none of the {len(self.vocabulary):,} terms of {self!r}")
+        terms = _unit_rows(self.term_vectors * self.singular_values)
+        similarity = terms @ terms[self.vocabulary.ids([word])[0]]
+        nearest = np.argsort(-similarity, kind="stable")[:k]
+        return pd.DataFrame({"word": [self.vocabulary.terms[i] for i in nearest], "similarity": similarity[nearest]})
+
+    def _identity_parts(self) -> tuple[dict[str, np.ndarray], list[bytes]]:
+        idf = self._tf_idf.idf
+        arrays = {"term_vectors": self.term_vectors, "singular_values": self.singular_values, "idf": idf}
+        terms = "\n".join(self.vocabulary.terms).encode(errors="surrogatepass")
+        return arrays, [str(self.scaling).encode(), terms]
+
+    def _save_parts(self, directory: Path) -> None:
+        weights = {"term_vectors": self.term_vectors, "singular_values": self.singular_values}
+        write_tensors(directory / "weights.safetensors", weights)
+        self.vocabulary.save(directory / "vocabulary")
+
+    def _load_parts(self, directory: Path) -> None:
+        vocabulary, weights = Vocabulary.load(directory / "vocabulary"), read_tensors(directory / "weights.safetensors")
+        self._set(vocabulary, weights["term_vectors"], weights["singular_values"])
+
+    def __repr__(self) -> str:
+        return f"LSA(dim={self.dim})"
+
+
+def _unit_rows(matrix: np.ndarray) -> np.ndarray:
+    lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
+    return np.divide(matrix, lengths, out=np.zeros_like(matrix), where=lengths > 0)
+
+
+def decompose(weights: csr_array, dim: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """The largest singular values of a matrix, and the vectors of its columns.
+
+    Args:
+        weights: Term weights of shape ``(documents, terms)``; scaled to rows of length 1 here.
+        dim: Singular values to keep.
+        seed: Seed of the randomised decomposition.
+
+    Returns:
+        U_k, float32 of shape ``(terms, dim)``, and the diagonal of Σ_k, float32 of shape ``(dim,)``.
+
+    Raises:
+        ValueError: If the matrix has a smaller rank.
+
+    Example::
+
+        >>> vectors, values = decompose(csr_array([[2.0, 0.0], [0.0, 1.0], [0.0, 3.0]]), dim=1, seed=13)
+        >>> (vectors**2).round(2).tolist(), (values**2).round(2).tolist()
+        ([[0.0], [1.0]], [2.0])
+    """
+    from sklearn.decomposition import TruncatedSVD
+    from sklearn.preprocessing import normalize
+
+    rows = normalize(weights.astype(np.float64))
+    svd = TruncatedSVD(
+        min(dim, *rows.shape),
+        algorithm="randomized",
+        # LU, scikit-learn's choice, needs more stack than a running Java leaves to the main thread, and crashes.
+        power_iteration_normalizer="QR",
+        random_state=seed,
+    ).fit(rows)
+    singular_values = svd.singular_values_
+    rank = int((singular_values > singular_values[0] * max(rows.shape) * np.finfo(np.float64).eps).sum())
+    if rank < dim:
+        raise ValueError(
+            f"dim={dim} is too large: the {rows.shape[0]:,} documents over {rows.shape[1]:,} terms have only {rank} "
+            f"independent dimensions; choose dim={rank} or less"
+        )
+    term_vectors = svd.components_.T
+    term_vectors[np.linalg.norm(term_vectors, axis=1) < NEGLIGIBLE] = 0
+    return np.ascontiguousarray(term_vectors, dtype=np.float32), singular_values.astype(np.float32)

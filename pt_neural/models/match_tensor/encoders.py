@@ -1,0 +1,258 @@
+"""Each word of a text in its context: bi-directional LSTMs, or convolutions in their place (sections 3.1 and 5.6)."""
+
+from collections.abc import Collection, Mapping
+from typing import Any, Literal, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
+
+from pt_neural._arguments import checked_choice, checked_number
+from pt_neural.models.clsm.layers import max_over_windows
+from pt_neural.rankers.readers.embedded_words import EmbeddedTexts
+
+Encoder = Literal["lstm", "cnn"]
+ENCODERS = ("lstm", "cnn")
+
+TEXTS_AT_ONCE = 32  # at least, on a CPU: what reading them takes then stays in its cache
+WORDS_AT_ONCE = 6400  # likewise, where texts are short
+
+
+def checked_sizes(sizes: Mapping[str, Any], choices: Mapping[str, Collection[str]]) -> dict[str, Any]:
+    """Sizes of a network as Python's own numbers.
+
+    Args:
+        sizes: Sizes, choices, and ``dropout`` by name.
+        choices: What is allowed for those that are choices.
+
+    Raises:
+        TypeError: If a size is not a number.
+        ValueError: If a size is out of range, or a choice unknown; it is named.
+    """
+    checked = {}
+    for name, value in sizes.items():
+        if name in choices:
+            checked[name] = checked_choice(name, value, choices[name])
+        elif name == "dropout":
+            checked[name] = checked_number(name, value, float, least=0)
+            if checked[name] >= 1:
+                raise ValueError(f"dropout must be below 1, not {value!r}")
+        else:
+            checked[name] = checked_number(name, value, int, least=1)
+    return checked
+
+
+class Encoded(NamedTuple):
+    """Texts as an encoder reads them.
+
+    Attributes:
+        states: The state of each word, text after text, float32 of shape (words, 2 * units).
+        whole: What stands for each text as a whole, float32 of shape (texts, 2 * units); zero for empty texts.
+    """
+
+    states: Tensor
+    whole: Tensor
+
+
+class Queries(NamedTuple):
+    """Queries as the networks match them with documents.
+
+    Attributes:
+        words: What each word is matched by, float32 of shape (queries, most words of a query, units); zero after the
+            last.
+        lengths: Words of each query, int64.
+        whole: What each query is matched by as a whole, float32 of shape (queries, units); None if it is not.
+    """
+
+    words: Tensor
+    lengths: Tensor
+    whole: Tensor | None
+
+    def take(self, numbers: Tensor) -> "Queries":
+        """The queries with these numbers, which may repeat."""
+        return Queries(*(part if part is None else part[numbers] for part in self))
+
+    def one(self, number: int) -> "Queries":
+        """One of the queries, without padding."""
+        query = Queries(*(part if part is None else part[number : number + 1] for part in self))
+        return query._replace(words=query.words[:, : max(1, int(query.lengths))])
+
+
+class TextEncoders(nn.Module):
+    """What all models of the paper begin with: one projection of word vectors, then an encoder for each side.
+
+    Args:
+        dim: Dimensions of the word embeddings.
+        projection: Dimensions that they are projected to.
+        query_units: Units of each direction of the query encoder.
+        document_units: Units of each direction of the document encoder.
+        encoder: Which encoder.
+        dropout: Share of the encoders' inputs and outputs that is dropped in training.
+    """
+
+    def __init__(
+        self, dim: int, projection: int, query_units: int, document_units: int, encoder: Encoder, dropout: float
+    ):
+        super().__init__()
+        kind = RecurrentEncoder if encoder == "lstm" else ConvolutionalEncoder
+        self.projection = nn.Linear(dim, projection)
+        self.query = kind(projection, query_units, dropout)
+        self.document = kind(projection, document_units, dropout)
+
+    def forward(self, side: Literal["query", "document"], texts: EmbeddedTexts) -> Encoded:
+        """Read the texts of one side; each distinct word is projected once."""
+        words = F.embedding(texts.words, self.projection(texts.vectors))  # (words, projection)
+        return getattr(self, side)(words, texts.offsets)
+
+
+class RecurrentEncoder(nn.Module):
+    """A bi-directional LSTM; the last state of each direction stands for the text (sections 3.1 and 5.3).
+
+    Args:
+        inputs: Length of the word vectors.
+        units: Units of each direction.
+        dropout: Share of inputs and outputs that is dropped in training; recurrent connections are kept.
+    """
+
+    def __init__(self, inputs: int, units: int, dropout: float):
+        super().__init__()
+        self.lstm = TextLSTM(inputs, units)
+        self.dropout = ByteDropout(dropout)
+
+    def forward(self, words: Tensor, offsets: Tensor) -> Encoded:
+        """Read texts.
+
+        Args:
+            words: Vectors of the words, text after text, float32 of shape (words, inputs).
+            offsets: Where each text starts, int64 of shape (texts + 1,).
+        """
+        states, whole = self.lstm(self.dropout(words), offsets)
+        return Encoded(self.dropout(states), self.dropout(whole))
+
+
+class ConvolutionalEncoder(nn.Module):
+    """Convolutions over single words and over three words; the largest value of each unit stands for the text.
+
+    "A mix of width 1 and width 3 convolutional filters" (section 5.6): half of the units have each width, with tanh,
+    and there are as many as in both directions of the LSTM.
+
+    Args:
+        inputs: Length of the word vectors.
+        units: Units of each width.
+        dropout: Share of inputs and outputs that is dropped in training.
+    """
+
+    def __init__(self, inputs: int, units: int, dropout: float):
+        super().__init__()
+        self.one = nn.Linear(inputs, units)
+        self.three = nn.Linear(3 * inputs, units)
+        self.dropout = ByteDropout(dropout)
+
+    def forward(self, words: Tensor, offsets: Tensor) -> Encoded:
+        """Read texts; see :meth:`RecurrentEncoder.forward`."""
+        words = self.dropout(words)
+        rows = torch.arange(len(words), device=words.device)
+        before, after = rows - 1, rows + 1
+        not_empty = offsets.diff() > 0
+        before[offsets[:-1][not_empty]] = len(words)  # the row of zeros beyond both ends of a text
+        after[offsets[1:][not_empty] - 1] = len(words)
+        padded = F.pad(words, (0, 0, 0, 1))
+        windows = torch.cat([padded[before], words, padded[after]], dim=1)  # (words, 3 * inputs)
+        states = torch.tanh(torch.cat([self.one(words), self.three(windows)], dim=1))  # (words, 2 * units)
+        states = self.dropout(states)
+        return Encoded(states, max_over_texts(states, offsets))
+
+
+def max_over_texts(states: Tensor, offsets: Tensor) -> Tensor:
+    """The largest value of each unit over each text, of shape (texts, units); zero for empty texts."""
+    return max_over_windows(states, torch.arange(len(states), device=states.device), offsets, 1)
+
+
+class TextLSTM(nn.LSTM):
+    """A bi-directional LSTM over texts of different lengths, each read as if it were alone.
+
+    On a CPU, PyTorch reads sequences of different lengths one word at a time, far more slowly than sequences of one
+    length, so texts of similar length are padded at their end there. The second direction reads them reversed, so that
+    both directions reach the padding after the text. A GPU reads packed sequences.
+
+    Args:
+        inputs: Length of the word vectors.
+        units: Units of each direction.
+    """
+
+    def __init__(self, inputs: int, units: int):
+        super().__init__(inputs, units, bidirectional=True)
+
+    def forward(self, words: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
+        """Read texts.
+
+        Args:
+            words: Vectors of the words, text after text, float32 of shape (words, inputs).
+            offsets: Where each text starts, int64 of shape (texts + 1,).
+
+        Returns:
+            The state of each word, float32 of shape (words, 2 * units), and the last state of both directions, of shape
+            (texts, 2 * units), zero for empty texts.
+        """
+        lengths = offsets.diff()
+        not_empty = lengths > 0
+        whole = words.new_zeros(len(lengths), 2 * self.hidden_size)
+        if not len(words):
+            return words.new_zeros(0, 2 * self.hidden_size), whole
+        order = torch.argsort(lengths, descending=True, stable=True)[: int(not_empty.sum())]
+        states = (self._packed if words.is_cuda else self._padded)(words, offsets, order)  # (words, 2 * units)
+        forward, backward = states.chunk(2, dim=1)
+        last = torch.cat([forward[offsets[1:][not_empty] - 1], backward[offsets[:-1][not_empty]]], dim=1)
+        return states, whole.to(last.dtype).masked_scatter(not_empty[:, None], last)
+
+    def _packed(self, words: Tensor, offsets: Tensor, order: Tensor) -> Tensor:
+        """Read all texts at once; ``order`` lists those with words, the longest first."""
+        lengths = offsets.diff()[order]
+        steps = torch.arange(int(lengths[0]), device=words.device)[:, None]
+        is_word = steps < lengths  # (steps, texts)
+        rows = (offsets[order] + steps)[is_word]
+        output, _ = super().forward(PackedSequence(F.embedding(rows, words), is_word.sum(dim=1).cpu()))
+        return F.embedding(torch.argsort(rows), output.data)
+
+    def _padded(self, words: Tensor, offsets: Tensor, order: Tensor) -> Tensor:
+        """Read a few texts of similar length at a time."""
+        lengths = offsets.diff()
+        outputs, output_rows, start = ([], []), offsets.new_empty(2, len(words)), 0
+        for texts in order.split(max(TEXTS_AT_ONCE, WORDS_AT_ONCE // int(lengths[order[0]]))):
+            steps = torch.arange(int(lengths[texts[0]]), device=words.device)[:, None]
+            is_word = steps < lengths[texts]  # (steps, texts)
+            cells = torch.arange(start, start + is_word.numel(), device=words.device).view(is_word.shape)[is_word]
+            for direction, rows in enumerate([offsets[texts] + steps, offsets[texts + 1] - 1 - steps]):
+                output_rows[direction, rows[is_word]] = cells
+                outputs[direction].append(self._one_way(direction, F.embedding(rows.where(is_word, 0), words)))
+            start += is_word.numel()
+        both = zip(output_rows, map(torch.cat, outputs), strict=True)
+        return torch.cat([F.embedding(rows, output) for rows, output in both], dim=1)
+
+    def _one_way(self, direction: int, inputs: Tensor) -> Tensor:
+        """States of one direction, from inputs of shape (steps, texts, inputs): (steps * texts, units)."""
+        zeros = inputs.new_zeros(1, inputs.shape[1], self.hidden_size)
+        weights = self.all_weights[direction]
+        output, *_ = torch.lstm(inputs, (zeros, zeros), weights, True, 1, 0.0, self.training, False, False)
+        return output.flatten(0, 1)
+
+
+class ByteDropout(nn.Module):
+    """Dropout that draws one random byte a unit; PyTorch draws a float, which takes longer than the layers around it.
+
+    Args:
+        share: Share of units set to zero in training, rounded to a 256th; the others are scaled up to keep the mean.
+    """
+
+    def __init__(self, share: float):
+        super().__init__()
+        self.dropped = min(255, round(256 * share))
+
+    def forward(self, units: Tensor) -> Tensor:
+        """Drop units at random."""
+        if not self.training or not self.dropped:
+            return units
+        eights = torch.empty(-(-units.numel() // 8), dtype=torch.int64, device=units.device).random_(-(2**63), None)
+        kept = eights.view(torch.uint8)[: units.numel()].view(units.shape) >= self.dropped
+        return units * kept.to(units.dtype).mul_(256 / (256 - self.dropped))

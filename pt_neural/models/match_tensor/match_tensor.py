@@ -1,0 +1,402 @@
+"""Match-Tensor and its hybrids with SSM (Jaech, Kamisetty, Ringger and Clarke, 2017)."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, Unpack
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from pt_neural._arguments import checked_choice
+from pt_neural.embeddings import EmbeddingSpaces, Space
+from pt_neural.models.match_tensor.encoders import ENCODERS, Encoder, checked_sizes
+from pt_neural.models.match_tensor.network import HEIGHTS, Channels, MatchTensorNetwork, MatchTensorSizes, Pooling
+from pt_neural.rankers.interaction import InteractionRanker, KeptReader
+from pt_neural.rankers.options import KeptInteractionOptions
+from pt_neural.rankers.ranker import Ranker
+from pt_neural.rankers.readers.embedded_words import EmbeddedCorpus, EmbeddedPairs, EmbeddedWords
+from pt_neural.rankers.readers.reader import to_device
+from pt_neural.rankers.readers.word_pairs import Matches
+from pt_neural.rankers.trained import Trained
+from pt_neural.text import ForwardIndex
+from pt_neural.text.packed import offsets_of, ranges
+
+TRAINING = {
+    "loss": "pointwise",
+    "gamma": 1.0,
+    "negatives": "retrieved",
+    "batch_size": 40,
+    "learning_rate": 1e-3,
+}
+TERMS_PER_BLOCK = 16_384  # what reading them takes then stays in the processor's cache
+DOCUMENTS_AT_ONCE = 8192  # whose rows are in memory, some 250 MB for 200 rows of 40 numbers
+PAIRS_PER_STEP = 32  # what matching them takes then stays in the processor's cache
+
+
+class MatchTensorRanker(InteractionRanker):
+    """Base of Match-Tensor and its hybrids with SSM.
+
+    Args:
+        spaces: The word embeddings.
+        **options: See :class:`~pt_neural.rankers.options.KeptInteractionOptions`.
+    """
+
+    options_type: ClassVar[type] = KeptInteractionOptions
+    components: ClassVar[dict[str, Callable[..., Any]]] = {"spaces": EmbeddingSpaces.load}
+    own_training: ClassVar[dict[str, Any]] = TRAINING
+    terms_per_block: ClassVar[int] = TERMS_PER_BLOCK
+    compares_wholes: ClassVar[bool]
+
+    def __init__(self, spaces: EmbeddingSpaces, **options: Unpack[KeptInteractionOptions]):
+        self.spaces = spaces
+        super().__init__(**options)
+        self._check_settings()
+
+    @property
+    def tells_fields_apart(self) -> bool:
+        """Whether boundary tokens stand between fields."""
+        return self.boundaries
+
+    @property
+    def sizes(self) -> MatchTensorSizes:
+        """Sizes of the network."""
+        choices = {"encoder": ENCODERS, "channels": ("all", "exact"), "pooling": ("per-word", "global")}
+        sizes = checked_sizes({name: getattr(self, name) for name in MatchTensorSizes._fields}, choices)
+        if sizes["filters"] % len(HEIGHTS):
+            raise ValueError(f"filters must be a multiple of 3, as many of each height, not {sizes['filters']}")
+        return MatchTensorSizes(**sizes)
+
+    def make_reader(self) -> EmbeddedWords:
+        """A reader of word embeddings and exact matches."""
+        return make_word_reader(self, matches=True)
+
+    def make_network(self, reader: EmbeddedWords) -> MatchTensorNetwork:
+        """A new network."""
+        return MatchTensorNetwork(reader.spaces.dim, self.sizes, compares_wholes=self.compares_wholes)
+
+    def score_texts(
+        self,
+        network: nn.Module,
+        texts: EmbeddedPairs,
+        query_rows: np.ndarray,
+        document_rows: np.ndarray,
+        kept: KeptReader | None,
+    ) -> np.ndarray:
+        """Scores of pairs by a network; each document is read once."""
+        return score_pairs(self, network, texts, query_rows, document_rows, kept)
+
+    def kept_columns(self) -> int:
+        """Channels of the match tensor, not counting exact matches."""
+        return self._fitted().columns
+
+    def kept_lengths(self, documents: ForwardIndex) -> np.ndarray:
+        """Rows of each document: its words and boundaries, and more where query and document are compared as wholes."""
+        boundaries = len(self.fields) + 1 if self.boundaries else 0
+        return self._fitted().num_rows(np.minimum(documents.all().lengths + boundaries, self.document_terms))
+
+    def encode_kept(self, documents: ForwardIndex, *, verbose: bool) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Read all documents of a forward index, those of similar length together."""
+        texts = self.reader.read_documents(documents.all(), documents.vocabulary)
+        for numbers, rows in read_blocks(self, self._fitted(), texts, np.arange(len(documents)), verbose=verbose):
+            yield numbers, rows.cpu().numpy()
+
+    def _check_settings(self) -> None:
+        self.make_reader()
+        for name, value in self.sizes._asdict().items():
+            setattr(self, name, value)  # as Python's own number
+
+    def _check_fit(self) -> None:
+        super()._check_fit()
+        self._check_settings()
+
+    def _check_options(self) -> None:
+        super()._check_options()
+        require_trained_input(self)
+
+    def _require_fitted(self) -> None:
+        super()._require_fitted()
+        require_trained_input(self)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(encoder={self.encoder!r}, channels={self.channels!r})"
+
+
+class MatchTensor(MatchTensorRanker):
+    """Matches every query word with every document word along many channels (sections 3.1 to 3.3).
+
+    Fixed word embeddings are projected by one layer for both sides, read by a bi-directional LSTM for each, and
+    projected to equal lengths. Element-wise products of a query word and a document word are the channels of a tensor
+    of query words x document words x channels; exact matches, times a learned alpha, are one more. Filters of three
+    query words by three, four and five document words over all channels, ReLU, 1 x 1 filters and max pooling reduce it
+    to one vector, and a hidden layer to the score. A sigmoid would make that the probability of relevance; the score is
+    the value before it, which ranks equally and does not tie where the sigmoid is flat.
+
+    Sizes are those of Table 2 (section 3.1 has 50 channels), interpreted so that the weights add up to its 104K:
+    projections, LSTM units of each direction, six filters of each height, one pooled value for each of eight query
+    words, and a hidden layer of ReLU units. ``pooling="global"`` takes one value of each filter. The paper does not say
+    how much dropout there is, which was chosen here, nor which vector unknown words share: it is random and fixed, as
+    are those of the boundary tokens before each field and after the last (section 5.2). Padding is ignored.
+
+    Training is pointwise as in the paper: cross-entropy of each document's sigmoid against its grade, divided by the
+    highest, so that three grades have the targets 0, 1/2 and 1, with Adam, and 200 documents a step (40 groups of
+    five). Negatives are retrieved documents that were not judged relevant, for collections with few judgements;
+    ``pn.Training(negatives="judged")`` is the paper's choice. Few training queries make few steps of that size:
+    ``pn.Training(batch_size=10, learning_rate=0.003)`` then learns sooner.
+
+    The document's side does not depend on the query, and :meth:`index` stores it: a row of ``tensor_size`` numbers for
+    each word, 16 KB as float16 for 200 words.
+
+    Args:
+        spaces: The word embeddings; 256 dimensions in the paper.
+        space: Which of their two vectors a word has, ``"in"`` or ``"out"``.
+        encoder: ``"lstm"``; or ``"cnn"``, convolutions over one and over three words instead (section 5.6).
+        channels: ``"all"``; or ``"exact"`` for the channel of exact matches alone (section 6.6).
+        projection: Dimensions that word embeddings are projected to.
+        document_units: Units of each direction of the document encoder.
+        query_units: Units of each direction of the query encoder.
+        tensor_size: Channels, not counting that of exact matches.
+        filters: Filters of the first layer, a multiple of 3: a third of each height.
+        second_filters: Filters of the second layer, 1 x 1.
+        hidden: Units of the comparison layer.
+        pooling: ``"per-word"``, the largest value of each filter for each query word; ``"global"``, for all of them.
+        query_terms: Words of a query that are read.
+        document_terms: Words of a document that are read, boundaries included.
+        boundaries: Whether boundary tokens stand before each field and after the last. A trained model then reads as
+            many fields as it was trained on.
+        dropout: Share of the encoders' inputs and outputs that is dropped in training.
+
+    Raises:
+        TypeError: If an argument is of another kind than described.
+        ValueError: If a size is out of range or a choice unknown.
+
+    Example::
+
+        spaces = pn.EmbeddingSpaces.train(docs.get_corpus_iter(), dim=256)
+        match_tensor = pn.MatchTensor(spaces)
+        (candidates >> match_tensor).fit(train, docs.get_qrels("train"), dev, docs.get_qrels("dev"))
+    """
+
+    schematic = {"label": "MatchTensor", "help_url": None}
+    artifact_format = "match-tensor"
+    compares_wholes = False
+
+    def __init__(
+        self,
+        spaces: EmbeddingSpaces,
+        *,
+        space: Space = "in",
+        encoder: Encoder = "lstm",
+        channels: Channels = "all",
+        projection: int = 40,
+        document_units: int = 70,
+        query_units: int = 15,
+        tensor_size: int = 40,
+        filters: int = 18,
+        second_filters: int = 20,
+        hidden: int = 50,
+        pooling: Pooling = "per-word",
+        query_terms: int = 8,
+        document_terms: int = 200,
+        boundaries: bool = True,
+        dropout: float = 0.2,
+        **options: Unpack[KeptInteractionOptions],
+    ):
+        self.space, self.encoder, self.channels, self.pooling = space, encoder, channels, pooling
+        self.projection, self.document_units, self.query_units = projection, document_units, query_units
+        self.tensor_size, self.filters, self.second_filters, self.hidden = tensor_size, filters, second_filters, hidden
+        self.query_terms, self.document_terms = query_terms, document_terms
+        self.boundaries, self.dropout = boundaries, dropout
+        super().__init__(spaces, **options)
+
+
+class MatchTensorSSM(MatchTensorRanker):
+    """Match-Tensor and SSM in one model, which share word embeddings and encoders (sections 5.4 and 5.5).
+
+    What the last filters of Match-Tensor have found, one value a filter and query word, stands beside the element-wise
+    products of query and document embedding that SSM sums up; one linear layer makes the score. With
+    ``channels="exact"`` the tensor has the channel of exact matches alone: local and distributed matching as in the
+    Duet (section 5.4). Sizes are those of Table 2, which counts 160K weights. For all else see :class:`MatchTensor` and
+    :class:`~pt_neural.SSM`. :meth:`index` stores a row of numbers for each word of a document, and a few for the whole.
+
+    Args:
+        spaces: The word embeddings; 256 dimensions in the paper.
+        space: Which of their two vectors a word has, ``"in"`` or ``"out"``.
+        encoder: ``"lstm"`` or ``"cnn"``.
+        channels: ``"all"``, or ``"exact"`` for the channel of exact matches alone.
+        projection: Dimensions that word embeddings are projected to.
+        document_units: Units of each direction of the document encoder.
+        query_units: Units of each direction of the query encoder.
+        tensor_size: Channels, not counting that of exact matches.
+        filters: Filters of the first layer, a multiple of 3: a third of each height.
+        second_filters: Filters of the second layer, 1 x 1.
+        hidden: Length of the embeddings of query and document.
+        pooling: ``"per-word"`` or ``"global"``.
+        query_terms: Words of a query that are read.
+        document_terms: Words of a document that are read, boundaries included.
+        boundaries: Whether boundary tokens stand before each field and after the last.
+        dropout: Share of the encoders' inputs and outputs that is dropped in training.
+
+    Raises:
+        TypeError: If an argument is of another kind than described.
+        ValueError: If a size is out of range or a choice unknown.
+
+    Example::
+
+        hybrid = pn.MatchTensorSSM(spaces, channels="exact")
+        (candidates >> hybrid).fit(train, docs.get_qrels("train"), dev, docs.get_qrels("dev"))
+        (candidates >> hybrid).search("pairwise distance")
+    """
+
+    schematic = {"label": "MatchTensorSSM", "help_url": None}
+    artifact_format = "match-tensor-ssm"
+    compares_wholes = True
+
+    def __init__(
+        self,
+        spaces: EmbeddingSpaces,
+        *,
+        space: Space = "in",
+        encoder: Encoder = "lstm",
+        channels: Channels = "all",
+        projection: int = 50,
+        document_units: int = 95,
+        query_units: int = 15,
+        tensor_size: int = 35,
+        filters: int = 18,
+        second_filters: int = 30,
+        hidden: int = 55,
+        pooling: Pooling = "per-word",
+        query_terms: int = 8,
+        document_terms: int = 200,
+        boundaries: bool = True,
+        dropout: float = 0.2,
+        **options: Unpack[KeptInteractionOptions],
+    ):
+        self.space, self.encoder, self.channels, self.pooling = space, encoder, channels, pooling
+        self.projection, self.document_units, self.query_units = projection, document_units, query_units
+        self.tensor_size, self.filters, self.second_filters, self.hidden = tensor_size, filters, second_filters, hidden
+        self.query_terms, self.document_terms = query_terms, document_terms
+        self.boundaries, self.dropout = boundaries, dropout
+        super().__init__(spaces, **options)
+
+
+def make_word_reader(model: Ranker, *, matches: bool) -> EmbeddedWords:
+    """A new reader of word embeddings for the settings of Match-Tensor or SSM."""
+    boundaries = checked_choice("boundaries", model.boundaries, (True, False))
+    return EmbeddedWords(
+        model.spaces,
+        model.space,
+        query_terms=model.query_terms,
+        document_terms=model.document_terms,
+        fields=len(model.fields) if boundaries else 0,
+        matches=matches,
+    )
+
+
+def require_trained_input(model: Trained) -> None:
+    """Raise an error if a trained model is to read other embeddings, or another number of fields, than in training."""
+    if model.reader is None:
+        return
+    if model.reader.spaces is not model.spaces:
+        raise RuntimeError(f"spaces of {model!r} changed after fitting: fit it again, or change back")
+    if model.boundaries and len(model.fields) != model.reader.fields:
+        raise ValueError(
+            f"{model!r} tells apart the {model.reader.fields} fields that it was trained on, and cannot read "
+            f"{', '.join(model.fields)} instead: give as many, or fit it again"
+        )
+
+
+def read_blocks(
+    model: Trained, network: nn.Module, documents: EmbeddedCorpus, numbers: np.ndarray, *, verbose: bool | None = None
+) -> Iterator[tuple[np.ndarray, Tensor]]:
+    """Let a network read documents in blocks of similar length: places among the numbers, and rows."""
+    device = next(network.parameters()).device
+    lengths = documents.sequences.lengths[numbers]
+    for places, _ in model._blocks(lengths, np.arange(len(numbers)), unit="doc", verbose=verbose):
+        with torch.inference_mode():
+            rows, _ = network.read_documents(to_device(documents.take(numbers[places]), device))
+            yield places, rows
+
+
+def score_pairs(
+    model: Trained,
+    network: nn.Module,
+    texts: EmbeddedPairs,
+    queries: np.ndarray,
+    documents: np.ndarray,
+    kept: KeptReader | None = None,
+) -> np.ndarray:
+    """Scores of many pairs: each document is read once, and each query is matched with all of its documents.
+
+    Args:
+        model: Says how many documents are read at a time.
+        network: Has ``read_queries``, ``read_documents`` and ``match``.
+        texts: Queries and documents.
+        queries: The query of each pair, int64 of shape (pairs,).
+        documents: The document of each pair.
+        kept: Reads the stored rows of documents; None to let the network read them.
+
+    Returns:
+        float32 of shape (pairs,).
+    """
+    device = next(network.parameters()).device
+    scores = torch.empty(len(queries))
+    lengths = texts.documents.sequences.lengths
+    for block in _query_blocks(queries, documents):
+        distinct, places = np.unique(documents[block], return_inverse=True)
+        with torch.inference_mode():
+            if kept is None:
+                rows, offsets = _read(model, network, texts.documents, distinct)
+            else:
+                rows, offsets = map(torch.from_numpy, kept(distinct))
+            rows, offsets = rows.to(device), offsets.to(device)
+            starts = np.flatnonzero(np.diff(queries[block], prepend=-1))
+            read_queries = network.read_queries(to_device(texts.queries.take(queries[block[starts]]), device))
+            for number, part in enumerate(np.split(np.arange(len(block)), starts[1:])):
+                part = part[np.argsort(-lengths[documents[block[part]]], kind="stable")]  # longest documents first
+                pairs, query = block[part], read_queries.one(number)
+                matches = texts.find_matches(queries[pairs], documents[pairs])
+                for start in range(0, len(pairs), PAIRS_PER_STEP):
+                    step = slice(start, start + PAIRS_PER_STEP)
+                    document_rows = torch.from_numpy(places[part[step]])[None].to(device)  # (1, documents)
+                    found = matches and to_device(_matches_of(matches, len(pairs), step), device)
+                    scores[pairs[step]] = network.match(query, rows, offsets, document_rows, found)[0].cpu()
+    return scores.numpy()
+
+
+def _read(model: Trained, network: nn.Module, documents: EmbeddedCorpus, numbers: np.ndarray) -> tuple[Tensor, Tensor]:
+    """The rows of documents, one document after the other, and where each starts."""
+    lengths = network.num_rows(documents.sequences.lengths[numbers])
+    offsets, rows = offsets_of(lengths), None
+    for places, block in read_blocks(model, network, documents, numbers):
+        if rows is None:
+            rows = block.new_empty(int(offsets[-1]), block.shape[1])
+        rows[torch.from_numpy(ranges(offsets[places], lengths[places]))] = block
+    return rows, torch.from_numpy(offsets)
+
+
+def _matches_of(matches: Matches, num_pairs: int, step: slice) -> Matches:
+    """The exact matches of a slice of the pairs."""
+    width = (len(matches.offsets) - 1) // num_pairs
+    first, last, _ = step.indices(num_pairs)
+    offsets = matches.offsets[first * width : last * width + 1]
+    return Matches(matches.positions[offsets[0] : offsets[-1]], offsets - offsets[0])
+
+
+def _query_blocks(queries: np.ndarray, documents: np.ndarray) -> Iterator[np.ndarray]:
+    """Numbers of pairs by query, in blocks that do not have too many distinct documents."""
+    order = np.argsort(queries, kind="stable")
+    by_query = np.split(order, np.flatnonzero(np.diff(queries[order], prepend=-1)))[1:]
+    last_block = np.full(int(documents.max(initial=0)) + 1, -1)  # in which each document stands
+    number, count, parts = 0, 0, []
+    for pairs in by_query:
+        own = np.unique(documents[pairs])
+        new = int((last_block[own] != number).sum())
+        if parts and count + new > DOCUMENTS_AT_ONCE:
+            yield np.concatenate(parts)
+            number, count, parts, new = number + 1, 0, [], len(own)
+        last_block[own] = number
+        count += new
+        parts.append(pairs)
+    if parts:
+        yield np.concatenate(parts)

@@ -1,0 +1,342 @@
+"""What SSI sees of texts: tf-idf vectors of queries and documents, and the features that they are hashed to."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import csr_array
+
+from pt_neural._artifacts import ArtifactError, read_json, write_json
+from pt_neural.models.ssi.network import no_rows, rows_of
+from pt_neural.models.ssi.steps import Texts
+from pt_neural.text import Bigrams, PackedSequences, TfIdf, Vocabulary, tokenise_packed
+from pt_neural.text.arrays import load_array
+from pt_neural.text.co_occurrence import dice_neighbours
+from pt_neural.text.counts import bag_of_words
+from pt_neural.text.vocabulary import OwnIds
+
+MIN_DOCUMENTS = 2  # of a 2-gram: in a single document all words would be its neighbours alike
+
+Side = Literal["query", "document"]
+
+
+class TextVectors(NamedTuple):
+    """Vectors of some texts.
+
+    Attributes:
+        terms: tf-idf weights of terms, of shape ``(texts, terms)``.
+        hashed: Hashed features, of shape ``(texts, F)``; None without correlated feature hashing.
+    """
+
+    terms: csr_array
+    hashed: csr_array | None = None
+
+    def take(self, rows: np.ndarray | slice) -> "TextVectors":
+        """Some of the texts."""
+        return TextVectors(self.terms[rows], None if self.hashed is None else self.hashed[rows])
+
+
+@dataclass(frozen=True)
+class Features:
+    """Turns texts into vectors.
+
+    Attributes:
+        queries: Weighs the terms of queries.
+        documents: Weighs the terms of documents; the same object where queries and documents share a vocabulary.
+        hashing: Correlated feature hashing of both; None without it.
+    """
+
+    queries: TfIdf
+    documents: TfIdf
+    hashing: "CorrelatedHashing | None" = None
+    _own_ids: OwnIds = field(default_factory=OwnIds, repr=False, compare=False)
+
+    @property
+    def shared(self) -> bool:
+        """Whether queries and documents have one vocabulary."""
+        return self.queries is self.documents
+
+    def read_queries(self, texts: list[str]) -> TextVectors:
+        """Vectors of queries."""
+        return self._vectors(self.queries, tokenise_packed(texts, self.queries.vocabulary))
+
+    def read_documents(self, sequences: PackedSequences, vocabulary: Vocabulary) -> TextVectors:
+        """Vectors of documents, given as term ids over any vocabulary; -1 is an unknown term."""
+        return self._vectors(self.documents, self.own_sequences(sequences, vocabulary))
+
+    def read_words(self, side: Side, ids: np.ndarray) -> TextVectors:
+        """Vectors of single words with weight 1, as queries or as documents."""
+        tf_idf = self.queries if side == "query" else self.documents
+        entries = np.ones(len(ids), dtype=np.float32), (np.arange(len(ids)), ids)
+        words = csr_array(entries, shape=(len(ids), len(tf_idf.vocabulary)))
+        if self.hashing is None:
+            return TextVectors(words)
+        return TextVectors(words, self._hashed(words, PackedSequences.from_lists([[word] for word in ids.tolist()])))
+
+    def own_sequences(self, sequences: PackedSequences, vocabulary: Vocabulary) -> PackedSequences:
+        """Documents as ids of the vocabulary of documents, from ids of any vocabulary; -1 is an unknown term."""
+        if vocabulary is self.documents.vocabulary:
+            return sequences
+        return self._own_ids(sequences, vocabulary, self.documents.vocabulary)
+
+    def _vectors(self, tf_idf: TfIdf, sequences: PackedSequences) -> TextVectors:
+        terms = tf_idf.of_sequences(sequences)
+        return TextVectors(terms, None if self.hashing is None else self._hashed(terms, sequences))
+
+    def _hashed(self, terms: csr_array, sequences: PackedSequences) -> csr_array:
+        """Hashed features; the mean over bins (equation 6) is a factor of both sides; vectors are cut to length 1."""
+        # A product, since scipy would divide in float64.
+        hashed = self.hashing.features(terms, sequences) * np.float32(self.hashing.bins**-0.5)
+        rows = np.repeat(np.arange(hashed.shape[0]), np.diff(hashed.indptr))
+        squares = np.square(hashed.data, dtype=np.float64)
+        lengths = np.sqrt(np.bincount(rows, squares, minlength=hashed.shape[0]))
+        hashed.data /= np.maximum(lengths, 1)[rows].astype(np.float32)
+        return hashed
+
+    def identity_parts(self) -> tuple[dict[str, np.ndarray], list[bytes]]:
+        """Arrays by name, and the words as bytes, that tell these features from others."""
+        arrays = {"query_idf": self.queries.idf, "document_idf": self.documents.idf}
+        if self.hashing is not None:
+            arrays["neighbours"] = self.hashing.neighbours
+            if self.hashing.bigrams is not None:
+                arrays |= {"bigrams": self.hashing.bigrams.vocabulary.keys, "bigram_idf": self.hashing.bigrams.idf}
+        words = [self.documents.vocabulary.terms, [] if self.shared else self.queries.vocabulary.terms]
+        return arrays, ["\n".join(terms).encode(errors="surrogatepass") for terms in words]
+
+    def save(self, directory: Path) -> None:
+        """Write vocabularies, how terms are weighed, and the hashing."""
+        parts = {"shared": self.shared, "hashed": self.hashing is not None}
+        write_json(directory / "features.json", {**parts, "sublinear_tf": self.documents.sublinear_tf})
+        self.documents.vocabulary.save(directory / "vocabulary")
+        if not self.shared:
+            self.queries.vocabulary.save(directory / "query_vocabulary")
+        if self.hashing is not None:
+            self.hashing.save(directory / "hashing")
+
+    @classmethod
+    def load(cls, directory: Path) -> Self:
+        """Read what :meth:`save` wrote.
+
+        Raises:
+            ArtifactError: If a file is missing or damaged; the message names it.
+        """
+        weighing: dict[str, Any] = read_json(directory / "features.json")
+        try:
+            shared, hashed, sublinear_tf = weighing["shared"], weighing["hashed"], weighing["sublinear_tf"]
+        except (KeyError, TypeError) as error:
+            raise ArtifactError(f"{directory / 'features.json'} is damaged: {error!r}") from None
+        documents = queries = TfIdf(Vocabulary.load(directory / "vocabulary"), sublinear_tf=sublinear_tf)
+        if not shared:
+            queries = TfIdf(Vocabulary.load(directory / "query_vocabulary"), sublinear_tf=sublinear_tf)
+        return cls(queries, documents, CorrelatedHashing.load(directory / "hashing") if hashed else None)
+
+
+class CorrelatedHashing:
+    """Replaces words or 2-grams by the frequent words that they occur with (SSI paper, section 2.2.3, algorithm 1).
+
+    Hash kernels let pairs of words share a weight at random; here words share the weights of frequent words of similar
+    meaning. Each feature becomes its ``bins`` nearest ones of the F most frequent words, by their DICE coefficients.
+
+    Args:
+        neighbours: S_1 to S_k of each feature, int32 of shape ``(features, bins)``; -1 where there are fewer.
+        coefficients: Their DICE coefficients, float32 of the same shape.
+        frequent: F.
+        bigrams: Weighs 2-grams if those are the features; None if words are, including the frequent ones, as in
+            algorithm 1.
+    """
+
+    def __init__(
+        self, neighbours: np.ndarray, coefficients: np.ndarray, frequent: int, *, bigrams: TfIdf | None = None
+    ):
+        if neighbours.shape != coefficients.shape or neighbours.max(initial=-1) >= frequent:
+            raise ValueError(f"neighbours must be below {frequent}, with one coefficient each")
+        self.neighbours, self.coefficients, self.frequent, self.bigrams = neighbours, coefficients, frequent, bigrams
+        rows, places = np.nonzero(neighbours >= 0)
+        ones = np.ones(len(rows), dtype=np.float32)
+        self._map = csr_array((ones, (rows, neighbours[rows, places])), shape=(len(neighbours), frequent))
+
+    @classmethod
+    def build(
+        cls,
+        sequences: PackedSequences,
+        vocabulary: Vocabulary,
+        *,
+        frequent: int,
+        bins: int,
+        ngrams: Literal[1, 2],
+        sublinear_tf: bool,
+        verbose: bool,
+    ) -> Self:
+        """Count which words occur in the same documents.
+
+        Args:
+            sequences: Documents as ids of the vocabulary; -1 is an unknown word.
+            vocabulary: Words by falling frequency.
+            frequent: F, how many of the first words features are mapped to.
+            bins: k, how many words each feature is mapped to.
+            ngrams: Whether the features are words (1) or 2-grams (2).
+            sublinear_tf: How 2-grams are weighed, see :class:`~pt_neural.text.TfIdf`.
+            verbose: Whether to show a progress bar.
+        """
+        words = bag_of_words(sequences, len(vocabulary))
+        frequent = min(frequent, len(vocabulary))
+        features, tf_idf = words, None
+        if ngrams == 2:
+            bigrams = Bigrams.build(sequences, len(vocabulary), min_documents=MIN_DOCUMENTS)
+            features = bag_of_words(bigrams.sequences(sequences), len(bigrams))
+            tf_idf = TfIdf(bigrams, sublinear_tf=sublinear_tf)
+        neighbours = dice_neighbours(features, words[:, :frequent], bins, verbose=verbose)
+        return cls(*neighbours, frequent, bigrams=tf_idf)
+
+    def features(self, words: csr_array, sequences: PackedSequences) -> csr_array:
+        """Texts over hashed features: the vectors a and b of algorithm 1.
+
+        Args:
+            words: Vectors of the texts over the vocabulary.
+            sequences: The texts as ids.
+
+        Returns:
+            float32 matrix of shape ``(texts, F)``.
+        """
+        if self.bigrams is not None:
+            words = self.bigrams.of_sequences(self.bigrams.vocabulary.sequences(sequences))
+        return csr_array(words @ self._map)
+
+    @property
+    def bins(self) -> int:
+        """k, how many words each feature is mapped to."""
+        return self.neighbours.shape[1]
+
+    def nearest(self, text: str, vocabulary: Vocabulary, k: int) -> pd.DataFrame:
+        """The frequent words that stand for a word or 2-gram (Tables 7 and 8).
+
+        Args:
+            text: A hashed word, or a 2-gram such as ``"star trek"``.
+            vocabulary: The words.
+            k: How many, at most.
+
+        Returns:
+            Frame with ``word`` and ``dice``, largest first.
+
+        Raises:
+            KeyError: If it is not hashed.
+        """
+        feature = self._number(text, vocabulary)
+        found = self.neighbours[feature][:k]
+        found = found[found >= 0]
+        words = [vocabulary.terms[number] for number in found]
+        return pd.DataFrame({"word": words, "dice": self.coefficients[feature][: len(found)]})
+
+    def _number(self, text: str, vocabulary: Vocabulary) -> int:
+        words = vocabulary.ids(text.split())
+        if self.bigrams is None and len(words) == 1 and words[0] >= 0:
+            return int(words[0])
+        if self.bigrams is not None and len(words) == 2:
+            found = self.bigrams.vocabulary.sequences(PackedSequences.from_lists([words]))
+            if len(found.terms):
+                return int(found.terms[0])
+        kind = "words" if self.bigrams is None else "2-grams"
+        raise KeyError(f"{text!r} is none of the {len(self.neighbours):,} {kind} that are hashed")
+
+    def save(self, directory: Path) -> None:
+        """Write the neighbours, and the 2-grams if there are any."""
+        directory.mkdir()
+        np.save(directory / "neighbours.npy", self.neighbours)
+        np.save(directory / "coefficients.npy", self.coefficients)
+        weighing: dict[str, Any] = {"frequent": self.frequent, "sublinear_tf": None}
+        if self.bigrams is not None:
+            weighing["sublinear_tf"] = self.bigrams.sublinear_tf
+            self.bigrams.vocabulary.save(directory / "bigrams")
+        write_json(directory / "hashing.json", weighing)
+
+    @classmethod
+    def load(cls, directory: Path) -> Self:
+        """Read what :meth:`save` wrote.
+
+        Raises:
+            ArtifactError: If a file is missing or damaged; the message names it.
+        """
+        weighing = read_json(directory / "hashing.json")
+        neighbours = load_array(directory / "neighbours.npy", dtype=np.int32, ndim=2, memory_map=False)
+        coefficients = load_array(directory / "coefficients.npy", dtype=np.float32, ndim=2, memory_map=False)
+        try:
+            sublinear_tf = weighing["sublinear_tf"]
+            bigrams = None
+            if sublinear_tf is not None:
+                bigrams = TfIdf(Bigrams.load(directory / "bigrams"), sublinear_tf=sublinear_tf)
+            return cls(neighbours, coefficients, weighing["frequent"], bigrams=bigrams)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ArtifactError(f"{directory / 'hashing.json'} does not fit the other files: {error!r}") from None
+
+
+def training_texts(queries: TextVectors, documents: TextVectors) -> Texts:
+    """Queries and documents as the compiled loops take them."""
+    if queries.hashed is None:
+        hashed = (no_rows(vectors.terms.shape[0]) for vectors in (queries, documents))
+    else:
+        hashed = map(rows_of, (queries.hashed, documents.hashed))
+    return Texts(rows_of(queries.terms), rows_of(documents.terms), *hashed)
+
+
+class TextParts(NamedTuple):
+    """The words of a text, and its 2-grams where those are hashed.
+
+    Attributes:
+        names: The distinct known words, then the 2-grams, such as ``"pearl harbor"``.
+        weights: The tf-idf of each in the text, float32 of shape ``(parts,)``.
+        vectors: What each adds to the vectors of the text, a row per part; the rows add up to them.
+    """
+
+    names: list[str]
+    weights: np.ndarray
+    vectors: TextVectors
+
+
+def split_text(features: Features, side: Side, text: str) -> TextParts:
+    """Split a text into its words, so that a score of SSI can be told as a sum over pairs of words.
+
+    Args:
+        features: What turns texts into vectors.
+        side: Whether the text is a query or a document.
+        text: The text.
+
+    Example::
+
+        parts = split_text(ssi.features, "document", "the harbor of Honolulu")
+        dict(zip(parts.names, parts.weights))
+        ssi.network.weigh_documents(*parts.vectors)
+    """
+    tf_idf = features.queries if side == "query" else features.documents
+    vocabulary = tf_idf.vocabulary
+    sequences = tokenise_packed([text], vocabulary)
+    terms, hashed = features._vectors(tf_idf, sequences)
+    names = [vocabulary.terms[number] for number in terms.indices]
+    if hashed is None:
+        return TextParts(names, terms.data, TextVectors(_word_rows(terms)))
+    pairs, pair_weights = _bigrams(features.hashing, sequences)
+    names += [" ".join(vocabulary.terms[number] for number in pair) for pair in pairs]
+    rows = _word_rows(terms, len(pairs))
+    units = PackedSequences.from_lists([*terms.indices[:, None].tolist(), *pairs])
+    parts = features.hashing.features(rows, units)  # where a 2-gram alone has weight 1
+    shares = np.append(np.ones(terms.nnz, dtype=np.float32), pair_weights)
+    parts.data *= np.repeat(shares, np.diff(parts.indptr))
+    parts *= hashed.sum() / max(parts.sum(), np.finfo(np.float32).tiny)  # hashed features are scaled text by text
+    return TextParts(names, np.append(terms.data, pair_weights), TextVectors(rows, parts))
+
+
+def _word_rows(terms: csr_array, num_pairs: int = 0) -> csr_array:
+    """A row with the weight of each word of a single text, then empty rows for its 2-grams."""
+    starts = np.append(np.arange(terms.nnz + 1), np.full(num_pairs, terms.nnz))
+    return csr_array((terms.data, terms.indices, starts), shape=(terms.nnz + num_pairs, terms.shape[1]))
+
+
+def _bigrams(hashing: CorrelatedHashing, sequences: PackedSequences) -> tuple[list[list[int]], np.ndarray]:
+    """The words of each distinct 2-gram of a text, as ids, and its tf-idf; none where words are hashed."""
+    if hashing.bigrams is None:
+        return [], np.zeros(0, dtype=np.float32)
+    bigrams = hashing.bigrams.vocabulary
+    found = hashing.bigrams.of_sequences(bigrams.sequences(sequences))
+    pairs = np.stack(np.divmod(bigrams.keys[found.indices], bigrams.num_terms), axis=1)
+    return pairs.tolist(), found.data

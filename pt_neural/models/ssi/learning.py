@@ -1,0 +1,243 @@
+"""How W is learned (SSI paper, section 2.3): in one go, in rounds that make it sparse, or as a mix of two models."""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from threading import Timer
+from typing import NamedTuple
+
+import numpy as np
+
+from pt_neural.models.ssi.network import Network
+from pt_neural.models.ssi.steps import Parts, Rates, Texts, Tuples, learn, learn_in_turn
+from pt_neural.training import Training
+from pt_neural.training.run import Records, run_epochs
+from pt_neural.training.sampling import Batch, GroupBatches
+
+MIXING_EPOCHS = 3  # enough for a single number
+SOON = 1.0  # seconds, in which compiled steps are read from the disk
+NO_TUPLES = Tuples(np.zeros(0, np.int64), np.zeros((0, 1), np.int64), np.zeros((0, 1), bool))
+COMPILING = "compiling the steps of SSI, which takes about ten seconds; they are then kept on disk if possible"
+
+
+class Task(NamedTuple):
+    """What to learn from.
+
+    Attributes:
+        texts: All queries and documents.
+        batches: Groups of their numbers, collated by :func:`pair_of_numbers`.
+    """
+
+    texts: Texts
+    batches: GroupBatches
+
+    def tuples(self, epoch: int, number: int) -> Tuples:
+        """A batch; batches are taken again from the first after the last."""
+        batch: Batch = self.batches[epoch, number % len(self.batches)]
+        queries, documents = (np.ascontiguousarray(numbers, dtype=np.int64) for numbers in batch.inputs)
+        return Tuples(queries, documents, np.asarray(batch.valid))
+
+
+def pair_of_numbers(queries: np.ndarray, documents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The inputs of a batch: the numbers of queries and documents as they are."""
+    return queries, documents
+
+
+@dataclass
+class Learner:
+    """Learns W from tuples, in place.
+
+    Attributes:
+        task: The task.
+        training: The settings; with several stages, epochs and patience are those of each stage.
+        history: Receives a record per epoch, see :func:`~pt_neural.training.run.run_epochs`; where there are several
+            stages, a column tells them apart.
+        evaluate: Gives the dev measure of a network; None without dev queries.
+        origin: Gives text that changes with the data and settings, see :func:`~pt_neural.training.run.run_epochs`.
+        other_task: A monolingual task to learn in turn (section 2.4.2), with W = V'V (equation 10); None without.
+        other_query_vectors: U of the other task, if it has one of its own, so that W = U_E'V.
+    """
+
+    task: Task
+    training: Training
+    history: Records
+    evaluate: Callable[[Network], float] | None = None
+    origin: Callable[[], str] = str
+    other_task: Task | None = None
+    other_query_vectors: np.ndarray | None = None
+
+    def learn(self, network: Network) -> None:
+        """Learn W in one go (sections 2.3.1 and 2.3.2)."""
+        self._run(network, network.parts(), self._rates(network))
+
+    def learn_sparse(self, network: Network, nonzeros: int, rounds: int) -> None:
+        """Algorithm 2: learn, drop the smallest weights of each row of W, and learn the others again.
+
+        Each round drops the same share of the weights of each row; rounds that would drop none are left out. In the
+        history, ``nonzeros`` is the number of weights of a row that could change.
+
+        Args:
+            network: Its W has a weight for each pair of words.
+            nonzeros: Weights of each row that remain (p).
+            rounds: How often weights are dropped.
+        """
+        shape = network.shape
+        weights = network.pairs.reshape(shape.query_terms, shape.document_terms)
+        active = None
+        counts = shrinking(shape.document_terms, min(nonzeros, shape.document_terms), rounds)
+        for count in dict.fromkeys([shape.document_terms, *counts]):  # each number once
+            if count < shape.document_terms:
+                active = np.ones(weights.shape, dtype=bool) if active is None else active
+                keep_largest(weights, active, count)
+            self._announce(f"{count:,} weights in each row of W")
+            mask = None if active is None else active.ravel()
+            self._run(network, network.parts(mask), self._rates(network), stage={"nonzeros": count})
+
+    def learn_mixed(self, network: Network) -> None:
+        """Learn a model of frequent words, then one of hashed features by itself, then the latter's factor (4.1).
+
+        In the history, ``model`` is what could change: ``"words"``, ``"hashed"``, or ``"mixing"``.
+
+        Args:
+            network: Has both models.
+        """
+        network.mixing[:] = 0  # the first model alone counts until the second one has learned
+        for model, part, what in (
+            ("words", network.words_only(), "the model of frequent words"),
+            ("hashed", network.hashed_only(), "the model of hashed features"),
+        ):
+            self._announce(what)
+            self._run(part, part.parts(), self._rates(part), stage={"model": model})
+        network.mixing[:] = 1
+        self._announce("the factor that mixes them")
+        rates = Rates(0.0, self.training.learning_rate, 0.0, 0.0, self.training.margin)
+        epochs = min(self.training.epochs, MIXING_EPOCHS)
+        self._run(network, network.parts(), rates, stage={"model": "mixing"}, epochs=epochs)
+
+    def _rates(self, network: Network) -> Rates:
+        rate, diagonal = self.training.learning_rate, network.shape.diagonal
+        learned, factor = (rate if diagonal == kind else 0.0 for kind in ("learned", "factor"))
+        return Rates(rate, 0.0, learned, factor, self.training.margin)
+
+    def _announce(self, stage: str) -> None:
+        if self.training.verbose:
+            print(f"training {stage}", flush=True)
+
+    def _run(
+        self,
+        network: Network,
+        parts: Parts,
+        rates: Rates,
+        *,
+        stage: dict[str, int | str] | None = None,
+        epochs: int | None = None,
+    ) -> None:
+        """Run some epochs; a stage has a column in the history, and checkpoints in a directory of its own."""
+        training, origin, records = self.training, self.origin, []
+        if epochs is not None:
+            training = replace(training, epochs=epochs)
+        if stage is not None:
+            origin = partial(_stage_origin, self.origin, network)
+        if stage is not None and training.checkpoint_dir is not None:
+            ((name, value),) = stage.items()
+            training = replace(training, checkpoint_dir=str(Path(training.checkpoint_dir) / f"{value}-{name}"))
+        state = {name: array for name, array in network.arrays().items() if array.size}
+        if self.other_query_vectors is not None:
+            state["other_query_vectors"] = self.other_query_vectors
+
+        def step(tuples: Tuples, other_tuples: Tuples | None) -> tuple[float, int]:
+            if self.other_task is None:
+                return learn(parts, self.task.texts, tuples, rates)
+            other_parts = _other_parts(parts, self.other_query_vectors)
+            return learn_in_turn(
+                parts, self.task.texts, tuples, other_parts, self.other_task.texts, other_tuples, rates
+            )
+
+        def learn_batch(epoch: int, number: int) -> tuple[float, int]:
+            tuples = self.task.tuples(epoch, number)
+            other_tuples = None if self.other_task is None else self.other_task.tuples(epoch, number)
+            total, count = step(tuples, other_tuples)
+            return total / max(count, 1), len(tuples.queries)
+
+        with told_if_slow(COMPILING if training.verbose else None):
+            step(NO_TUPLES, NO_TUPLES)
+        try:
+            run_epochs(
+                learn_batch,
+                state,
+                training,
+                num_batches=len(self.task.batches),
+                evaluate=None if self.evaluate is None else partial(self.evaluate, network),
+                history=records,
+                origin=origin,
+            )
+        finally:
+            self.history += [{**record, **(stage or {})} for record in records]
+
+
+def shrinking(first: int, last: int, rounds: int) -> list[int]:
+    """Numbers that fall from ``first`` to ``last`` by the same factor each round.
+
+    Example::
+
+        >>> shrinking(1000, 1, 3)
+        [100, 10, 1]
+    """
+    return [round(first * (last / first) ** (number / rounds)) for number in range(1, rounds + 1)]
+
+
+def keep_largest(weights: np.ndarray, active: np.ndarray, count: int) -> None:
+    """Keep the active weights of each row that are largest in absolute value; the others become 0 and inactive.
+
+    This is step 2 of algorithm 2; among equal weights those of more frequent words are kept.
+
+    Args:
+        weights: W, of shape (query terms, document terms); changed in place.
+        active: Whether each weight may change, bool of the same shape; changed in place.
+        count: How many weights of a row are kept.
+    """
+    for row, kept in zip(weights, active, strict=True):
+        dropped = np.argsort(np.where(kept, -np.abs(row), np.inf), kind="stable")[count:]
+        row[dropped], kept[dropped] = 0, False
+
+
+def _other_parts(parts: Parts, query_vectors: np.ndarray | None) -> Parts:
+    """W of a task between documents, without a diagonal: V'V (equation 10), or U_E'V with vectors of its own."""
+    empty = np.zeros(0, dtype=np.float32)
+    return parts._replace(
+        query_vectors=parts.document_vectors if query_vectors is None else query_vectors,
+        hashed_query_vectors=empty.reshape(0, 0),
+        hashed_document_vectors=empty.reshape(0, 0),
+        diagonal=empty,
+        pairs=empty,
+    )
+
+
+def _stage_origin(origin: Callable[[], str], network: Network) -> str:
+    """The origin of a stage: that of the whole training, and what earlier stages have learned."""
+    weights = hashlib.sha256()
+    for array in network.arrays().values():
+        weights.update(array)
+    return f"{origin()} {weights.hexdigest()}"
+
+
+@contextmanager
+def told_if_slow(message: str | None) -> Iterator[None]:
+    """Print a line if what is done meanwhile takes longer than a moment; None prints nothing.
+
+    Example::
+
+        with told_if_slow("compiling"):
+            compile_all()
+    """
+    timer = Timer(SOON, print, [message], {"flush": True})
+    timer.daemon = True
+    if message is not None:
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

@@ -1,0 +1,466 @@
+"""The iterations of topic models: expectation maximisation of PLSA and of bilingual topics, and folding in."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numba
+import numpy as np
+from scipy.sparse import csr_array
+
+from pt_neural.text.compiled import compiled, loop_arrays
+
+WORTH_A_THREAD = 10_000  # words of documents
+LEAST = 1e-30  # a probability that a loop may divide by; smaller ones count as zero
+
+TOLERANCE = 1e-3  # the fractions of a pair count as equal if their differences, summed over topics, are at most this
+STEPS = 5  # most steps towards equal fractions of a pair in one iteration; the next iteration goes on from there
+STEEPEST = 30.0  # largest exponent by which a posterior is tilted, well within the range of float32
+
+
+class Mixtures(NamedTuple):
+    """Documents as mixtures of topics, after some iterations.
+
+    Attributes:
+        word_topics: P(w|z), float32 of shape ``(words, topics)``; columns add up to 1.
+        document_topics: P(z|d), float32 of shape ``(documents, topics)``; rows add up to 1.
+        log_likelihood: The sum of n(d, w) log P(w|d), with P(w|d) = sum over z of P(w|z) P(z|d).
+        log_posterior: The log-likelihood plus the logarithms of the priors; never falls from one iteration to the next.
+    """
+
+    word_topics: np.ndarray
+    document_topics: np.ndarray
+    log_likelihood: float
+    log_posterior: float
+
+
+def expectation_maximisation(
+    counts: csr_array,
+    word_topics: np.ndarray,
+    document_topics: np.ndarray,
+    *,
+    word_prior: float = 0.0,
+    topic_prior: float = 0.0,
+) -> Iterator[Mixtures]:
+    """The iterations of PLSA (Hofmann 1999), with pseudo-counts as Dirichlet priors.
+
+    P(z|d, w) is proportional to P(w|z) P(z|d). An iteration makes P(w|z) proportional to word_prior + sum over d of
+    n(d, w) P(z|d, w), and P(z|d) to topic_prior + sum over w of n(d, w) P(z|d, w). P(z|d, w) is never stored:
+    documents, then words, are read one after another, and each sum is taken by one thread, so that results do not
+    depend on the number of threads.
+
+    Args:
+        counts: Occurrences n(d, w), float32 of shape ``(documents, words)``.
+        word_topics: Initial P(w|z), float32 of shape ``(words, topics)``.
+        document_topics: Initial P(z|d), float32 of shape ``(documents, topics)``.
+        word_prior: Pseudo-count of each word in a topic; 0 for maximum likelihood.
+        topic_prior: Pseudo-count of each topic in a document; 0 for maximum likelihood.
+
+    Yields:
+        The start, then the result of each iteration, without end.
+
+    Example::
+
+        for mixtures in islice(expectation_maximisation(counts, word_topics, document_topics), 51):
+            print(mixtures.log_likelihood)
+    """
+    expected_counts = _ExpectedCounts(counts)
+    while True:
+        word_sums, document_sums, log_likelihood = expected_counts(word_topics, document_topics)
+        priors = log_prior(word_topics, word_prior) + log_prior(document_topics, topic_prior)
+        yield Mixtures(word_topics, document_topics, log_likelihood, log_likelihood + priors)
+        word_topics = distributions(word_sums, word_prior, axis=0)
+        document_topics = distributions(document_sums, topic_prior, axis=1)
+
+
+def distributions(sums: np.ndarray, prior: float, *, axis: int) -> np.ndarray:
+    """Normalise ``sums + prior`` to add up to 1 along an axis; what adds up to nothing stays zero.
+
+    Args:
+        sums: float32 array, changed in place.
+        prior: Pseudo-count, at least 0.
+        axis: The axis along which the result adds up to 1.
+    """
+    sums += np.float32(prior)
+    totals = sums.sum(axis=axis, keepdims=True, dtype=np.float64).astype(np.float32)
+    sums /= np.maximum(totals, np.float32(LEAST))
+    sums[sums < LEAST] = 0  # processors are slow with denormal numbers
+    return sums
+
+
+def log_prior(probabilities: np.ndarray, prior: float) -> float:
+    """The log density of Dirichlet(1 + prior), up to a constant.
+
+    Args:
+        probabilities: float32 array of distributions along one axis.
+        prior: Pseudo-count, at least 0.
+    """
+    if prior == 0:
+        return 0.0
+    return prior * float(np.log(np.maximum(probabilities, np.float32(LEAST))).sum(dtype=np.float64))
+
+
+class _ExpectedCounts:
+    """Expected occurrences of topics by word and by document, given the current P(z|d, w)."""
+
+    def __init__(self, counts: csr_array):
+        self.shape = counts.shape
+        self.starts, self.words, self.weights = loop_arrays(counts)
+        self.places = np.argsort(self.words, kind="stable")  # sorts the entries by word
+        documents = np.repeat(np.arange(self.shape[0], dtype=np.int32), np.diff(self.starts))
+        self.documents = documents[self.places]
+        self.word_starts = np.searchsorted(self.words[self.places], np.arange(self.shape[1] + 1))
+
+    def __call__(self, word_topics: np.ndarray, document_topics: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        """Sums of shapes ``(words, topics)`` and ``(documents, topics)``, and the log-likelihood."""
+        ratios = np.empty(len(self.weights), dtype=np.float32)  # n(d, w) / P(w|d)
+        word_sums, document_sums = np.empty_like(word_topics), np.empty_like(document_topics)
+        log_likelihoods = np.empty(self.shape[0])
+
+        def read_documents(first: int, last: int) -> None:
+            given = self.starts, self.words, self.weights, word_topics, document_topics
+            _document_sums(*given, ratios, document_sums, log_likelihoods, first, last)
+
+        def read_words(first: int, last: int) -> None:
+            given = self.word_starts, self.documents, self.places, ratios, word_topics, document_topics
+            _word_sums(*given, word_sums, first, last)
+
+        in_threads(read_documents, self.starts)
+        in_threads(read_words, self.word_starts)
+        return word_sums, document_sums, float(log_likelihoods.sum())
+
+
+def fold_in(
+    counts: csr_array, word_topics: np.ndarray, prior: np.ndarray, *, iterations: int = 100, tolerance: float = 1e-4
+) -> np.ndarray:
+    """The topic distributions P(z|d) of documents under fixed topics, by maximum posterior probability.
+
+    Starting from the uniform distribution, each iteration sets P(z|d) to prior_z + sum over w of n(d, w) P(z|d, w),
+    normalised over z, where P(z|d, w) is proportional to P(w|z) P(z|d) (Hofmann 1999). A document is done when no
+    P(z|d) changes by more than ``tolerance``. Documents do not depend on one another.
+
+    Args:
+        counts: Occurrences n(d, w), float32 of shape ``(documents, words)``.
+        word_topics: P(w|z), float32 of shape ``(words, topics)``.
+        prior: Pseudo-count of each topic in a document, float32 of shape ``(topics,)``; zeros for maximum likelihood.
+        iterations: Most iterations for one document.
+        tolerance: Largest change of a probability at which a document is done.
+
+    Returns:
+        float32 of shape ``(documents, topics)``; rows add up to 1, and are zero for documents without words.
+
+    Example::
+
+        topics = fold_in(bag_of_words(sequences, len(vocabulary)), plsa.word_topics, plsa.prior)
+    """
+    topics = np.zeros((counts.shape[0], word_topics.shape[1]), dtype=np.float32)
+    arrays, prior = loop_arrays(counts), prior.astype(np.float32)
+
+    def fold_in_block(first: int, last: int) -> None:
+        _fold_in(*arrays, word_topics, prior, iterations, tolerance, topics, first, last)
+
+    in_threads(fold_in_block, arrays[0])
+    return topics
+
+
+def in_threads(task: Callable[[int, int], object], starts: np.ndarray) -> None:
+    """Call a function on consecutive blocks of rows that hold about equally many elements.
+
+    Args:
+        task: Takes the first row of a block and the one behind its last.
+        starts: Where each row starts, int64 of shape ``(rows + 1,)``.
+    """
+    threads = numba.get_num_threads()
+    if threads == 1 or starts[-1] < WORTH_A_THREAD:
+        task(0, len(starts) - 1)
+        return
+    bounds = np.searchsorted(starts, np.linspace(0, starts[-1], 8 * threads + 1)[1:-1])
+    bounds = np.unique([0, *bounds, len(starts) - 1]).tolist()
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(task, bounds[:-1], bounds[1:]))
+
+
+@compiled
+def _document_sums(starts, words, weights, word_topics, document_topics, ratios, sums, log_likelihoods, first, last):
+    num_topics = word_topics.shape[1]
+    share = np.empty(num_topics, dtype=np.float32)
+    for document in range(first, last):
+        topics = document_topics[document]
+        share[:] = np.float32(0.0)
+        log_likelihood = 0.0
+        for place in range(starts[document], starts[document + 1]):
+            word = word_topics[words[place]]
+            likelihood = np.float32(0.0)
+            for topic in range(num_topics):
+                likelihood += topics[topic] * word[topic]
+            likelihood = max(likelihood, np.float32(LEAST))
+            log_likelihood += weights[place] * np.log(np.float64(likelihood))
+            ratio = weights[place] / likelihood
+            ratios[place] = ratio
+            for topic in range(num_topics):
+                share[topic] += ratio * word[topic]
+        for topic in range(num_topics):
+            sums[document, topic] = share[topic] * topics[topic]
+        log_likelihoods[document] = log_likelihood
+
+
+@compiled
+def _word_sums(starts, documents, places, ratios, word_topics, document_topics, sums, first, last):
+    num_topics = word_topics.shape[1]
+    share = np.empty(num_topics, dtype=np.float32)
+    for word in range(first, last):
+        share[:] = np.float32(0.0)
+        for place in range(starts[word], starts[word + 1]):
+            topics = document_topics[documents[place]]
+            ratio = ratios[places[place]]
+            for topic in range(num_topics):
+                share[topic] += ratio * topics[topic]
+        for topic in range(num_topics):
+            sums[word, topic] = share[topic] * word_topics[word, topic]
+
+
+@compiled
+def _fold_in(starts, words, weights, word_topics, prior, iterations, tolerance, topics, first, last):
+    num_topics = word_topics.shape[1]
+    share = np.empty(num_topics, dtype=np.float32)
+    for document in range(first, last):
+        begin, end = starts[document], starts[document + 1]
+        if begin == end:
+            continue
+        current = topics[document]
+        current[:] = np.float32(1.0 / num_topics)
+        for _ in range(iterations):
+            share[:] = np.float32(0.0)
+            for place in range(begin, end):
+                word = word_topics[words[place]]
+                likelihood = np.float32(0.0)
+                for topic in range(num_topics):
+                    likelihood += current[topic] * word[topic]
+                ratio = weights[place] / max(likelihood, np.float32(LEAST))
+                for topic in range(num_topics):
+                    share[topic] += ratio * word[topic]
+            total = np.float32(0.0)
+            for topic in range(num_topics):
+                share[topic] = prior[topic] + share[topic] * current[topic]
+                total += share[topic]
+            if total <= np.float32(0.0):
+                break
+            change = np.float32(0.0)
+            for topic in range(num_topics):
+                new = share[topic] / total
+                if new < np.float32(LEAST):
+                    new = np.float32(0.0)
+                change = max(change, abs(new - current[topic]))
+                current[topic] = new
+            if change <= tolerance:
+                break
+
+
+class Bilingual(NamedTuple):
+    """Pairs of a query and a document as mixtures of topics, after some iterations.
+
+    Attributes:
+        query_topics: P(w|z) of the words of queries, float32 of shape ``(words, topics)``; columns add up to 1.
+        document_topics: P(w|z) of the words of documents, likewise.
+        topics: P(z|pair), float32 of shape ``(pairs, topics)``; rows add up to 1.
+        objective: The log-likelihood of all words plus the logarithms of the priors, minus the KL divergence between
+            the posteriors with and without equal fractions. Never falls from one iteration to the next, as far as the
+            fractions are equal.
+        difference: What remains of the differences of fractions: their sum over topics, averaged over pairs.
+    """
+
+    query_topics: np.ndarray
+    document_topics: np.ndarray
+    topics: np.ndarray
+    objective: float
+    difference: float
+
+
+def bilingual_maximisation(
+    queries: csr_array,
+    documents: csr_array,
+    query_topics: np.ndarray,
+    document_topics: np.ndarray,
+    topics: np.ndarray,
+    *,
+    word_prior: float = 0.0,
+    topic_prior: float = 0.0,
+    tolerance: float = TOLERANCE,
+    steps: int = STEPS,
+) -> Iterator[Bilingual]:
+    """The iterations of the bilingual topic model (Gao, Toutanova & Yih, SIGIR 2011), with Dirichlet priors.
+
+    The posteriors of a pair's words are those nearest to the unconstrained ones, proportional to P(w|z) P(z|pair), by
+    the sum of KL(q||p), among all under which query and document have equal fractions of their words in each topic:
+    posterior regularisation (Ganchev et al., JMLR 2010). They are proportional to P(w|z) P(z|pair) exp(-m_z c), where c
+    is 1/|Q| for words of the query and -1/|D| for those of the document. The multipliers m maximise a concave function.
+    As in generalised iterative scaling (Darroch & Ratcliff 1972), a step adds log(F_Q(z) / F_D(z)) / (1/|Q| + 1/|D|) to
+    m_z, where F are the current fractions, which never makes that function smaller. The multipliers start from those
+    of the last iteration.
+
+    An iteration then makes P(w|z) of each side proportional to word_prior + sum over the pairs of n(w, pair) times the
+    posterior, and P(z|pair) to topic_prior + that sum over the words of query and document.
+
+    Args:
+        queries: Occurrences of words in the query of each pair, float32 of shape ``(pairs, words)``; none is empty.
+        documents: Occurrences of words in the document of each pair, likewise.
+        query_topics: Initial P(w|z) of the words of queries, float32 of shape ``(words, topics)``.
+        document_topics: Initial P(w|z) of the words of documents, likewise.
+        topics: Initial P(z|pair), float32 of shape ``(pairs, topics)``.
+        word_prior: Pseudo-count of each word in a topic; 0 for maximum likelihood.
+        topic_prior: Pseudo-count of each topic in a pair; 0 for maximum likelihood.
+        tolerance: The fractions of a pair count as equal if their differences, summed over topics, are at most this.
+        steps: Most steps for a pair in one iteration; 0 drops the constraint.
+
+    Yields:
+        The start, then the result of each iteration, without end.
+
+    Example::
+
+        for state in islice(bilingual_maximisation(queries, documents, *word_topics, topics), 51):
+            print(state.objective)
+    """
+    sides = _Texts(queries, topics.shape), _Texts(documents, topics.shape)
+    multipliers = np.zeros_like(topics)
+    while True:
+        word_topics = query_topics, document_topics
+        expected = _expect(sides, word_topics, topics, multipliers, tolerance, steps)
+        priors = log_prior(topics, topic_prior) + sum(log_prior(array, word_prior) for array in word_topics)
+        objective = float(expected.objectives.sum()) + priors
+        yield Bilingual(*word_topics, topics, objective, float(expected.differences.mean()))
+        query_topics, document_topics = (distributions(sums, word_prior, axis=0) for sums in expected.word_sums)
+        topics = distributions(expected.pair_sums, topic_prior, axis=1)
+
+
+class Side(NamedTuple):
+    """All queries, or all documents, as the loop reads and writes them; text i belongs to pair i.
+
+    Attributes:
+        starts: Where the words of each text start, int64 of shape ``(texts + 1,)``.
+        words: The distinct words of each text, int32.
+        weights: How often each occurs in the text, float32.
+        word_topics: P(w|z), float32 of shape ``(words, topics)``.
+        mixtures: P(w|z) times this is the posterior before it is normalised, float32 of shape ``(texts, topics)``.
+        ratios: Occurrences divided by the norm of the posterior, float32, one for each entry of ``words``.
+    """
+
+    starts: np.ndarray
+    words: np.ndarray
+    weights: np.ndarray
+    word_topics: np.ndarray
+    mixtures: np.ndarray
+    ratios: np.ndarray
+
+
+class _Texts:
+    """One side of the pairs, with the arrays that its iterations share."""
+
+    def __init__(self, counts: csr_array, shape: tuple[int, int]):
+        self.arrays = loop_arrays(counts)
+        self.mixtures = np.empty(shape, dtype=np.float32)
+        # The loop writes the ratios into the data of this matrix.
+        self.ratios = csr_array((np.empty_like(counts.data), counts.indices, counts.indptr), shape=counts.shape)
+
+    def side(self, word_topics: np.ndarray) -> Side:
+        return Side(*self.arrays, word_topics, self.mixtures, self.ratios.data)
+
+    def sums(self, word_topics: np.ndarray) -> np.ndarray:
+        """Expected occurrences of each word in each topic, after the loop."""
+        return word_topics * (self.ratios.T @ self.mixtures)  # (words, topics)
+
+
+class _Expected(NamedTuple):
+    """Sums of the posteriors, ``(words, topics)`` of each side and ``(pairs, topics)``, and two numbers a pair."""
+
+    word_sums: list[np.ndarray]
+    pair_sums: np.ndarray
+    objectives: np.ndarray
+    differences: np.ndarray
+
+
+def _expect(
+    sides: tuple[_Texts, _Texts],
+    word_topics: tuple[np.ndarray, np.ndarray],
+    topics: np.ndarray,
+    multipliers: np.ndarray,
+    tolerance: float,
+    steps: int,
+) -> _Expected:
+    pair_sums, (objectives, differences) = np.empty_like(topics), np.empty((2, len(topics)))
+    arguments = *map(_Texts.side, sides, word_topics), topics, multipliers, tolerance, steps
+    results = pair_sums, objectives, differences
+    starts = sum(texts.arrays[0] for texts in sides)
+    in_threads(lambda first, last: _read_pairs(*arguments, *results, first, last), starts)
+    return _Expected(list(map(_Texts.sums, sides, word_topics)), *results)
+
+
+@compiled
+def _read_pairs(queries, documents, topics, multipliers, tolerance, steps, sums, objectives, differences, first, last):
+    query_share, document_share = np.empty((2, topics.shape[1]), dtype=np.float32)
+    for pair in range(first, last):
+        objectives[pair], differences[pair] = _equalise(
+            queries, documents, pair, topics[pair], multipliers[pair], tolerance, steps, query_share, document_share
+        )
+        for topic in range(topics.shape[1]):
+            sums[pair, topic] = query_share[topic] + document_share[topic]
+
+
+@compiled
+def _equalise(queries, documents, pair, topics, multipliers, tolerance, steps, query_share, document_share):
+    """Spread the words of a pair over topics; gives the log-likelihood minus the divergence, and the difference."""
+    query_length, document_length = _length(queries, pair), _length(documents, pair)
+    pace = query_length * document_length / (query_length + document_length)
+    most = np.float32(STEEPEST) * min(query_length, document_length)
+    done = 0
+    while True:
+        _tilt(queries.mixtures[pair], topics, multipliers, -1 / query_length)
+        _tilt(documents.mixtures[pair], topics, multipliers, 1 / document_length)
+        objective = _share_out(queries, pair, query_share) + _share_out(documents, pair, document_share)
+        difference = np.float32(0.0)
+        for topic in range(len(topics)):
+            difference += abs(query_share[topic] / query_length - document_share[topic] / document_length)
+        if done >= steps or difference <= tolerance:
+            return objective, difference
+        for topic in range(len(topics)):
+            query_fraction = max(query_share[topic] / query_length, np.float32(LEAST))
+            document_fraction = max(document_share[topic] / document_length, np.float32(LEAST))
+            step = pace * np.log(query_fraction / document_fraction)
+            multipliers[topic] = min(max(multipliers[topic] + step, -most), most)
+        done += 1
+
+
+@compiled
+def _length(side, text):
+    length = np.float32(0.0)
+    for place in range(side.starts[text], side.starts[text + 1]):
+        length += side.weights[place]
+    return length
+
+
+@compiled
+def _tilt(mixture, topics, multipliers, factor):
+    for topic in range(len(topics)):
+        exponent = np.float32(factor) * multipliers[topic]
+        mixture[topic] = topics[topic] if exponent == 0 else topics[topic] * np.exp(exponent)
+
+
+@compiled
+def _share_out(side, text, shares):
+    """Spread the words of a text over topics, in proportion to P(w|z) mixture_z; gives the log of the norms."""
+    mixture = side.mixtures[text]
+    shares[:] = np.float32(0.0)
+    total = 0.0
+    for place in range(side.starts[text], side.starts[text + 1]):
+        word = side.word_topics[side.words[place]]
+        norm = np.float32(0.0)
+        for topic in range(len(mixture)):
+            norm += mixture[topic] * word[topic]
+        norm = max(norm, np.float32(LEAST))
+        ratio = side.weights[place] / norm
+        for topic in range(len(mixture)):
+            shares[topic] += ratio * word[topic]
+        side.ratios[place] = ratio
+        total += side.weights[place] * np.log(np.float64(norm))
+    for topic in range(len(mixture)):
+        shares[topic] *= mixture[topic]
+    return total

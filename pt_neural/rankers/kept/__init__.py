@@ -1,0 +1,1 @@
+"""What rankers keep of documents on disk, looked up by docno."""

@@ -1,0 +1,216 @@
+"""Documents as a trained interaction ranker reads them, computed once and kept on disk: a matrix for each."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyterrier as pt
+
+from pt_neural._artifacts import METADATA, ArtifactError, atomic_directory, read_metadata, write_metadata
+from pt_neural.rankers.kept.kept import FINGERPRINT, Kept
+from pt_neural.text import ForwardIndex
+from pt_neural.text.arrays import load_array
+from pt_neural.text.packed import offsets_of, ranges
+
+Kind = Literal["float16", "int8"]
+KINDS = ("float16", "int8")
+LARGEST = {"float16": 65504.0, "int8": 127.0}
+NUMBERS_PER_STEP = 262_144  # read at a time; they stay in the processor's cache until they are float32
+
+
+class DocumentRepresentations(pt.Artifact, Kept):
+    """The documents of a collection as a trained ranker reads them, memory-mapped: one matrix a document.
+
+    All matrices have the same columns; each has rows of its own, or none. Numbers are kept as float16, or as int8 with
+    one factor for each column of a matrix. Pickles as its path.
+
+    Args:
+        path: A directory that the ``index`` of a ranker wrote.
+
+    Attributes:
+        documents: A forward index of the same collection.
+
+    Raises:
+        FileNotFoundError: If there is no such directory.
+        ArtifactError: If the directory is damaged or holds something else.
+    """
+
+    ARTIFACT_TYPE = "document_representations"
+    ARTIFACT_FORMAT = "pt_neural"
+
+    def __init__(self, path: str | os.PathLike):
+        super().__init__(Path(path).expanduser().absolute())
+        self._metadata = read_metadata(self.path, type=self.ARTIFACT_TYPE, format=self.ARTIFACT_FORMAT)
+        known = isinstance(self._metadata.get(FINGERPRINT), str) and isinstance(self._metadata.get("columns"), int)
+        if not known or self._metadata.get("dtype") not in KINDS:
+            raise ArtifactError(f"{self.path / METADATA} is damaged: it does not say {FINGERPRINT}, columns or dtype")
+
+    @classmethod
+    def build(
+        cls,
+        path: str | os.PathLike,
+        documents: Callable[[Path], ForwardIndex],
+        encode: Callable[[ForwardIndex], Iterable[tuple[np.ndarray, np.ndarray]]],
+        lengths: Callable[[ForwardIndex], np.ndarray],
+        columns: int,
+        *,
+        fingerprint: str,
+        dtype: Kind,
+        overwrite: bool,
+    ) -> "DocumentRepresentations":
+        """Write the representations of a collection.
+
+        Args:
+            path: Directory to create; it appears when it is whole.
+            documents: Writes the forward index to a directory.
+            encode: Yields numbers of documents in the forward index, and the rows of their matrices one after the
+                other, float32 of shape ``(sum of their lengths, columns)``. Each document comes once.
+            lengths: Gives the number of rows of each document, int64.
+            columns: Of each matrix.
+            fingerprint: That of the ranker that made them.
+            dtype: How numbers are kept.
+            overwrite: Replace representations that are there.
+
+        Raises:
+            OSError: If the disk is too full.
+        """
+        path, kind = Path(path).expanduser(), {"type": cls.ARTIFACT_TYPE, "format": cls.ARTIFACT_FORMAT}
+        with atomic_directory(path, overwrite=overwrite, **kind) as directory:
+            index = documents(directory / "documents")
+            offsets = offsets_of(lengths(index))
+            _require_space(directory, int(offsets[-1]) * columns * np.dtype(dtype).itemsize)
+            np.save(directory / "offsets.npy", offsets)
+            kept = _create(directory / "rows.npy", dtype, (int(offsets[-1]), columns))
+            factors = _create(directory / "factors.npy", "float32", (len(index), columns)) if dtype == "int8" else None
+            for numbers, rows in encode(index):
+                counts = offsets[numbers + 1] - offsets[numbers]
+                if factors is not None:
+                    factors[numbers] = _largest(rows, counts) / LARGEST[dtype]
+                    rows = np.rint(rows / np.repeat(np.maximum(factors[numbers], 1e-30), counts, axis=0))
+                kept[ranges(offsets[numbers], counts)] = rows.clip(-LARGEST[dtype], LARGEST[dtype])
+            for array in (kept, factors):
+                if array is not None:
+                    array.flush()
+            write_metadata(directory, **kind, **{FINGERPRINT: fingerprint}, dtype=dtype, columns=columns)
+        return cls(path)
+
+    @property
+    def docno_list(self) -> list[str]:
+        """The docno of each document."""
+        return self.documents.docnos
+
+    @property
+    def dtype(self) -> Kind:
+        """How numbers are kept."""
+        return self._metadata["dtype"]
+
+    @property
+    def columns(self) -> int:
+        """Columns of each matrix."""
+        return self._metadata["columns"]
+
+    @cached_property
+    def documents(self) -> ForwardIndex:
+        """The forward index of the same collection."""
+        return ForwardIndex(self.path / "documents")
+
+    @cached_property
+    def _offsets(self) -> np.ndarray:
+        offsets = self._array("offsets.npy", "int64", len(self) + 1)
+        if offsets[0] != 0 or (np.diff(offsets) < 0).any():
+            raise ArtifactError(f"{self.path / 'offsets.npy'} is damaged: its numbers do not rise from 0")
+        return offsets
+
+    @cached_property
+    def _rows(self) -> np.ndarray:
+        return self._array("rows.npy", self.dtype, int(self._offsets[-1]), self.columns)
+
+    @cached_property
+    def _factors(self) -> np.ndarray:
+        return self._array("factors.npy", "float32", len(self), self.columns)
+
+    def _array(self, name: str, dtype: str, *shape: int) -> np.ndarray:
+        array = load_array(self.path / name, dtype=np.dtype(dtype), ndim=len(shape))
+        if array.shape != shape:
+            raise ArtifactError(f"{self.path / name} is damaged: its shape is {array.shape}, not {shape}")
+        return np.asarray(array)  # still mapped; NumPy copies from it faster
+
+    def read(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The matrices of some documents, one after the other.
+
+        Args:
+            numbers: Numbers of documents in :attr:`documents`, int64, in any order.
+
+        Returns:
+            Rows, float32 of shape ``(all rows, columns)``, and where those of each document start, int64 of shape
+            ``(len(numbers) + 1,)``.
+        """
+        starts = self._offsets[numbers]
+        lengths = self._offsets[numbers + 1] - starts
+        places = ranges(starts, lengths)
+        owners = np.repeat(numbers, lengths) if self.dtype == "int8" else None
+        rows = np.empty((len(places), self.columns), dtype=np.float32)
+        step = max(1, NUMBERS_PER_STEP // self.columns)
+        for start in range(0, len(rows), step):
+            some = slice(start, start + step)
+            kept = np.take(self._rows, places[some], axis=0)
+            if owners is None:
+                _widen(kept, rows[some])
+            else:
+                np.multiply(kept, np.take(self._factors, owners[some], axis=0), out=rows[some])
+        return rows, offsets_of(lengths)
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+    def __reduce__(self) -> tuple:
+        return DocumentRepresentations, (str(self.path),)
+
+    def __repr__(self) -> str:
+        return f"DocumentRepresentations({Path(self.path).name!r}, {len(self):,} documents, {self.dtype})"
+
+
+def forward_index_writer(
+    corpus: Iterable[Mapping[str, Any]] | ForwardIndex, fields: Sequence[str], *, verbose: bool
+) -> Callable[[Path], ForwardIndex]:
+    """A function that writes a corpus, or copies a forward index, to a directory."""
+
+    def write(path: Path) -> ForwardIndex:
+        if isinstance(corpus, ForwardIndex):
+            shutil.copytree(corpus.path, path)
+            return ForwardIndex(path)
+        return ForwardIndex.build(path, corpus, fields=fields, verbose=verbose)
+
+    return write
+
+
+def _largest(rows: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """The largest size of a number in each column of each matrix, 0 where there are no rows."""
+    largest = np.zeros((len(lengths), rows.shape[1]), dtype=np.float32)
+    if len(rows):
+        largest[lengths > 0] = np.maximum.reduceat(np.abs(rows), offsets_of(lengths)[:-1][lengths > 0])
+    return largest
+
+
+def _widen(halves: np.ndarray, into: np.ndarray) -> None:
+    """Copy float16 to float32, faster than NumPy does."""
+    import torch  # which opening representations does without
+
+    torch.from_numpy(into).copy_(torch.from_numpy(halves))
+
+
+def _create(path: Path, dtype: str, shape: tuple[int, ...]) -> np.memmap:
+    return np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
+
+
+def _require_space(directory: Path, needed: int) -> None:
+    free = shutil.disk_usage(directory).free
+    if needed > free:
+        raise OSError(
+            f"the representations take {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free; keep those of fewer "
+            "documents, train a smaller model, or use dtype='int8'"
+        )

@@ -1,0 +1,82 @@
+"""The base of everything that a model keeps of documents: docnos, rows, and which model made it."""
+
+import os
+from abc import abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import repeat
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import pandas as pd
+
+from pt_neural._artifacts import METADATA, read_json
+
+FINGERPRINT = "model_fingerprint"  # in the metadata of what was kept
+
+
+class Fingerprinted(Protocol):
+    """A model that can be told from others."""
+
+    def fingerprint(self) -> str | None:
+        """Differs between models that represent documents differently; None before the model is fitted."""
+
+
+class Kept:
+    """Base of what was kept of documents; it knows the docno of each row, and which model made the rows.
+
+    Attributes:
+        path: The directory, a string or a ``Path``.
+    """
+
+    path: str | os.PathLike
+
+    @property
+    @abstractmethod
+    def docno_list(self) -> list[str]:
+        """The docno of each row."""
+
+    @cached_property
+    def docnos(self) -> pd.api.extensions.ExtensionArray:
+        """The docno of each row, as frames hold them."""
+        return pd.array(self.docno_list, dtype="str")
+
+    @cached_property
+    def order(self) -> np.ndarray:
+        """The place of each row when sorted by docno, int64."""
+        return np.argsort(np.argsort(np.array(self.docno_list, dtype=object), kind="stable"))
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {docno: row for row, docno in enumerate(self.docno_list)}
+
+    def rows(self, docnos: Sequence[str]) -> np.ndarray:
+        """Row numbers of documents, int64 of shape ``(len(docnos),)``.
+
+        Raises:
+            ValueError: If a document was not kept.
+        """
+        rows = np.fromiter(map(self._numbers.get, docnos, repeat(-1)), np.int64, len(docnos))
+        if (rows < 0).any():
+            unknown = sorted({str(docnos[i]) for i in np.flatnonzero(rows < 0)[:1000]})
+            raise ValueError(
+                f"{self.path} has no vectors for {', '.join(unknown[:3])}{' and others' if len(unknown) > 3 else ''}; "
+                "index the collection that the candidates come from"
+            )
+        return rows
+
+    @cached_property
+    def _made_by(self) -> str | None:
+        return read_json(Path(self.path) / METADATA).get(FINGERPRINT)
+
+    def require_made_by(self, model: Fingerprinted) -> None:
+        """Raise ValueError if another model made these, as far as they and the model can tell."""
+        if not os.path.exists(self.path) or model.fingerprint() is None:
+            return  # there is nothing yet to compare
+        if self._made_by not in (None, model.fingerprint()):
+            path = os.fspath(self.path)
+            raise ValueError(
+                f"what is kept in {path} was made by another model than this {model!r}, or by this one before it "
+                f"was fitted anew; index the collection again: model.index({path!r}, corpus, overwrite=True)"
+            )

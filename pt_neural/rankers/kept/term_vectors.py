@@ -1,0 +1,273 @@
+"""The documents of a collection as sparse weights of terms, with dense vectors where a model has them, kept on disk."""
+
+import os
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyterrier as pt
+from scipy.sparse import csr_array
+
+from pt_neural._artifacts import METADATA, ArtifactError, atomic_directory, read_metadata, write_metadata
+from pt_neural.rankers.kept.kept import FINGERPRINT, Kept
+from pt_neural.rankers.kept.vectors import Batches, VectorTable, open_vectors
+from pt_neural.rankers.vectors import Vectors
+from pt_neural.text.arrays import load_array
+from pt_neural.text.packed import offsets_of, ranges
+from pt_neural.text.vocabulary import read_lines, write_lines
+
+if TYPE_CHECKING:
+    from pyterrier_dr import FlexIndex
+
+COUNTS = ("documents", "terms", "weights")
+WEIGHTS_PER_BLOCK = 1 << 22  # transposed in memory at a time
+
+
+class TermVectors(pt.Artifact, Kept):
+    """The documents of a collection as sparse and dense vectors, memory-mapped; pickles as its path.
+
+    The weights of each document's terms are kept twice, by document and by term; dense vectors, where the model has
+    them, are a ``pyterrier_dr.FlexIndex``. Nothing is read before it is used.
+
+    Args:
+        path: A directory that the ``index`` of a ranker wrote.
+
+    Raises:
+        FileNotFoundError: On first use, if there is no such directory.
+        ArtifactError: On first use, if the directory is damaged or holds something else.
+
+    Example::
+
+        vectors = tfidf.index("pydocs.terms", docs.get_corpus_iter())
+        tfidf.retriever(vectors).search("pairwise distance")
+        vectors.terms  # documents by terms, a csr matrix
+    """
+
+    ARTIFACT_TYPE = "term_vectors"
+    ARTIFACT_FORMAT = "pt_neural"
+
+    def __init__(self, path: str | os.PathLike):
+        super().__init__(Path(path).expanduser().absolute())
+
+    @classmethod
+    def of(cls, vectors: "TermVectors | str | os.PathLike") -> "TermVectors":
+        """Kept vectors, given as such or by their path.
+
+        Raises:
+            TypeError: If they are something else.
+        """
+        if isinstance(vectors, cls):
+            return vectors
+        if not isinstance(vectors, str | os.PathLike):
+            raise TypeError(f"vectors are what model.index(path, corpus) gave, or the path of it, not {vectors!r:.80}")
+        return cls(vectors)
+
+    @classmethod
+    def build(
+        cls,
+        path: str | os.PathLike,
+        batches: Batches,
+        *,
+        fingerprint: str | None,
+        overwrite: bool,
+    ) -> "TermVectors":
+        """Write the vectors of a collection; a batch of documents at a time is in memory.
+
+        Args:
+            path: Directory to create; it appears when it is whole.
+            batches: Docnos and vectors of some documents at a time. All have a dense part, or none.
+            fingerprint: That of the model that made them.
+            overwrite: Replace kept vectors that are there.
+
+        Raises:
+            FileExistsError: If something else is at ``path``, or if ``overwrite`` is false.
+            ValueError: If there is only one document, and it has a dense vector.
+        """
+        path, kind = Path(path).expanduser(), {"type": cls.ARTIFACT_TYPE, "format": cls.ARTIFACT_FORMAT}
+        with atomic_directory(path, overwrite=overwrite, **kind) as directory:
+            counts = _write_documents(directory, batches, fingerprint)
+            write_metadata(directory, **kind, **counts, **{FINGERPRINT: fingerprint})
+            _write_postings(directory, cls(directory).terms)
+        return cls(path)
+
+    @cached_property
+    def _metadata(self) -> dict:
+        metadata = read_metadata(self.path, type=self.ARTIFACT_TYPE, format=self.ARTIFACT_FORMAT)
+        if not all(isinstance(metadata.get(name), int) for name in COUNTS) or "dense" not in metadata:
+            raise ArtifactError(f"{self.path / METADATA} is damaged: it does not say {', '.join(COUNTS)} or dense")
+        return metadata
+
+    @cached_property
+    def docno_list(self) -> list[str]:
+        """The docno of each document."""
+        number, docnos = len(self), read_lines(self.path / "docnos.txt")
+        if len(docnos) != number:
+            raise ArtifactError(f"{self.path / 'docnos.txt'} is damaged: {len(docnos)} docnos, {number} documents")
+        return docnos
+
+    @cached_property
+    def terms(self) -> csr_array:
+        """Weights of each document's terms, float32 of shape ``(documents, terms)``."""
+        return self._matrix("rows", len(self), self._metadata["terms"])
+
+    @cached_property
+    def postings(self) -> csr_array:
+        """The same by term, float32 of shape ``(terms, documents)``."""
+        return self._matrix("postings", self._metadata["terms"], len(self))
+
+    @cached_property
+    def dense(self) -> "FlexIndex | None":
+        """The dense vectors; None if the model has none."""
+        return open_vectors(self.path / "dense") if self._metadata["dense"] else None
+
+    @cached_property
+    def vectors(self) -> Vectors:
+        """All documents, memory-mapped."""
+        return Vectors(self._dense_matrix() if self._metadata["dense"] else None, self.terms)
+
+    @cached_property
+    def unknown(self) -> np.ndarray:
+        """Numbers of the documents without any word that the model knows, int64."""
+        wordless = np.flatnonzero(np.diff(self.terms.indptr) == 0)
+        return wordless[~self.vectors.take(wordless).known()]
+
+    def _dense_matrix(self) -> np.ndarray:
+        path = self.path / "dense"
+        try:
+            matrix = VectorTable(path).matrix
+        except (OSError, ValueError, KeyError) as error:  # as pyterrier_dr has them
+            raise ArtifactError(f"{path} is damaged: {error}") from None
+        if len(matrix) != len(self):
+            raise ArtifactError(f"{path} is damaged: it holds {len(matrix)} vectors, not {len(self)}")
+        return matrix
+
+    def _matrix(self, name: str, rows: int, columns: int) -> csr_array:
+        lengths = {"weights": self._metadata["weights"], "indices": self._metadata["weights"], "offsets": rows + 1}
+        kinds = {"weights": np.float32, "indices": np.int32, "offsets": np.int64}
+        parts = {}
+        for part, length in lengths.items():
+            path = self.path / f"{name}_{part}.npy"
+            parts[part] = np.asarray(load_array(path, dtype=kinds[part]))
+            if len(parts[part]) != length:
+                raise ArtifactError(f"{path} is damaged: it holds {len(parts[part])} numbers, not {length}")
+        offsets = parts["offsets"]
+        if offsets[0] != 0 or offsets[-1] != lengths["weights"] or (np.diff(offsets) < 0).any():
+            raise ArtifactError(f"{self.path / f'{name}_offsets.npy'} is damaged: its numbers do not rise from 0")
+        return csr_array((parts["weights"], parts["indices"], offsets), shape=(rows, columns))
+
+    def __len__(self) -> int:
+        return self._metadata["documents"]
+
+    def __reduce__(self) -> tuple:
+        return TermVectors, (str(self.path),)
+
+    def __repr__(self) -> str:
+        return f"TermVectors({Path(self.path).name!r})"
+
+
+def _write_documents(directory: Path, batches: Batches, fingerprint: str | None) -> dict[str, int | bool]:
+    """Write docnos, sparse vectors by document, and dense ones if there are any; the metadata that describe them."""
+    batches = iter(batches)
+    first = next(batches)
+    with _Rows(directory, first[1].sparse) as rows:
+        written = rows.write(chain([first], batches))
+        if first[1].dense is None:
+            for _ in written:
+                pass
+        else:
+            VectorTable.build(directory / "dense", written, fingerprint=fingerprint, overwrite=False)
+    return {**rows.counts(), "dense": first[1].dense is not None}
+
+
+class _Rows:
+    """Writes the sparse part of batches while they pass."""
+
+    def __init__(self, directory: Path, terms: csr_array | None):
+        self._directory = directory
+        self._terms = 0 if terms is None else terms.shape[1]
+        self._docnos: list[str] = []
+        self._lengths: list[np.ndarray] = []
+        self._weights = _GrowingArray(directory / "rows_weights.npy", "float32")
+        self._indices = _GrowingArray(directory / "rows_indices.npy", "int32")
+
+    def write(self, batches: Batches) -> Iterator[tuple[list[str], Vectors]]:
+        """Write the batches, and pass them on."""
+        for docnos, vectors in batches:
+            self._docnos += docnos
+            terms = csr_array((len(docnos), 0)) if vectors.sparse is None else vectors.sparse
+            self._lengths.append(np.diff(terms.indptr))
+            self._weights.append(terms.data)
+            self._indices.append(terms.indices)
+            yield docnos, vectors
+
+    def counts(self) -> dict[str, int]:
+        weights = int(sum(lengths.sum() for lengths in self._lengths))
+        return {"documents": len(self._docnos), "terms": self._terms, "weights": weights}
+
+    def __enter__(self) -> "_Rows":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._weights.close()
+        self._indices.close()
+        if exception[0] is None:
+            np.save(self._directory / "rows_offsets.npy", offsets_of(np.concatenate(self._lengths)))
+            write_lines(self._directory / "docnos.txt", self._docnos)
+
+
+class _GrowingArray:
+    """A one-dimensional ``.npy`` file that grows while it is written."""
+
+    def __init__(self, path: Path, dtype: str):
+        self._dtype = np.dtype(dtype)
+        self._file = path.open("wb")
+        self._length = 0
+        self._write_header()
+
+    def append(self, numbers: np.ndarray) -> None:
+        """Write numbers behind those that are there."""
+        self._file.write(np.ascontiguousarray(numbers, dtype=self._dtype).data)
+        self._length += len(numbers)
+
+    def close(self) -> None:
+        """Write the length of the array, and close the file."""
+        self._file.seek(0)
+        self._write_header()  # NumPy leaves room for the length to grow, so that this one is as long as the first
+        self._file.close()
+
+    def _write_header(self) -> None:
+        shape = {"descr": np.lib.format.dtype_to_descr(self._dtype), "fortran_order": False, "shape": (self._length,)}
+        np.lib.format.write_array_header_1_0(self._file, shape)
+
+
+def _write_postings(directory: Path, rows: csr_array) -> None:
+    """Write the transpose of documents by terms, which may be memory-mapped, in memory that does not grow with it."""
+    blocks = _blocks(rows)
+    lengths = np.zeros(rows.shape[1], dtype=np.int64)
+    for start, stop in blocks:
+        lengths += np.bincount(rows.indices[rows.indptr[start] : rows.indptr[stop]], minlength=len(lengths))
+    offsets = offsets_of(lengths)
+    weights = _create(directory / "postings_weights.npy", "float32", rows.nnz)
+    indices = _create(directory / "postings_indices.npy", "int32", rows.nnz)
+    free = offsets[:-1].copy()  # where the next posting of each term goes
+    for start, stop in blocks:
+        block = rows[start:stop].tocsc()
+        counts = np.diff(block.indptr)
+        places = ranges(free, counts)
+        weights[places], indices[places] = block.data, block.indices + start
+        free += counts
+    np.save(directory / "postings_offsets.npy", offsets)
+
+
+def _blocks(rows: csr_array) -> list[tuple[int, int]]:
+    """First document of each block, and the one behind its last."""
+    steps = np.arange(0, max(rows.nnz, 1), WEIGHTS_PER_BLOCK)
+    starts = np.unique(np.searchsorted(rows.indptr, steps, side="right") - 1)
+    return list(zip(starts.tolist(), [*starts[1:].tolist(), rows.shape[0]], strict=True))
+
+
+def _create(path: Path, dtype: str, length: int) -> np.memmap:
+    return np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=(length,))

@@ -1,0 +1,300 @@
+"""Reader of pairs of texts: exact matches of the query's terms in the document, and words as letter n-grams."""
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pt_neural._arguments import checked_integers, checked_number
+from pt_neural.rankers.readers.hashed_ngrams import HashedCorpus, HashedTexts, word_bags
+from pt_neural.rankers.readers.reader import Reader
+from pt_neural.text import PackedSequences, Vocabulary, WordHashing, pack_texts
+from pt_neural.text.vocabulary import LastVocabulary
+
+
+class Matches(NamedTuple):
+    """Where the terms of queries occur in documents: the interaction matrices of pairs, without their zeros.
+
+    Attributes:
+        positions: Positions in the document, from 0, of the matches of each query term of each pair, int64.
+        offsets: Where the matches of each query term start, int64 of shape (pairs * query terms + 1,).
+    """
+
+    positions: Tensor
+    offsets: Tensor
+
+
+class Pairing(NamedTuple):
+    """Which queries of a batch its documents are matched with.
+
+    Attributes:
+        queries: Queries of each document, int64 of shape (documents, most queries of one document); 0 where it has
+            fewer.
+        places: The place of each pair in ``queries``, read as one row; int64, of the shape of the pairs.
+    """
+
+    queries: Tensor
+    places: Tensor
+
+
+class PairInputs(NamedTuple):
+    """A batch of pairs of a query and a document; each query and each document stands in it once.
+
+    Attributes:
+        matches: Exact matches of each pair; None if the network does not look at them.
+        pairing: Which queries the documents are matched with.
+        queries: The queries as sequences of words; None if the network looks at exact matches only, or has read them.
+        documents: The documents, the longest first; None likewise.
+    """
+
+    matches: Matches | None
+    pairing: Pairing
+    queries: HashedTexts | None = None
+    documents: HashedTexts | None = None
+
+
+class PairTexts:
+    """Queries and documents of which any pairs can be taken.
+
+    Args:
+        queries: Queries as ids of the documents' terms, -1 for terms that no document has.
+        documents: Documents as term ids; may be memory-mapped.
+        num_terms: Number of the documents' terms.
+        document_terms: Terms of a document that count.
+        matches: Whether exact matches are wanted.
+        hashed_queries: The queries as sequences of words; None if words are not wanted.
+        hashed_documents: The documents likewise.
+
+    Attributes:
+        lengths: Number of terms of each document that count, int64.
+    """
+
+    def __init__(
+        self,
+        queries: PackedSequences,
+        documents: PackedSequences,
+        num_terms: int,
+        *,
+        document_terms: int,
+        matches: bool = True,
+        hashed_queries: HashedCorpus | None = None,
+        hashed_documents: HashedCorpus | None = None,
+    ):
+        self.queries = queries
+        self.documents = documents
+        self.document_terms = document_terms
+        self.matches = matches
+        self.hashed_queries = hashed_queries
+        self.hashed_documents = hashed_documents
+        self.lengths = np.minimum(np.diff(documents.offsets), document_terms)
+        self._table = np.zeros(num_terms + 1, dtype=np.int32)
+
+    def batch(self, queries: np.ndarray, documents: np.ndarray) -> PairInputs:
+        """Some pairs.
+
+        Args:
+            queries: Numbers of queries, int64 of shape (pairs,) or (groups,).
+            documents: Numbers of documents, int64 of shape (pairs,) or (groups, documents per group).
+        """
+        if documents.ndim == 2:
+            queries = np.repeat(queries[:, None], documents.shape[1], axis=1)
+        distinct_queries, query_rows = np.unique(queries, return_inverse=True)
+        distinct_documents, document_rows = np.unique(documents, return_inverse=True)
+        order = np.argsort(-self.lengths[distinct_documents], kind="stable")
+        document_rows = np.argsort(order)[document_rows.reshape(documents.shape)]
+        pairs = PairInputs(
+            self.find_matches(queries.ravel(), documents.ravel()) if self.matches else None,
+            pair_up(query_rows.reshape(documents.shape), document_rows),
+        )
+        if self.hashed_queries is None:
+            return pairs
+        hashed_documents = self.hashed_documents.take(distinct_documents[order])
+        return pairs._replace(queries=self.hashed_queries.take(distinct_queries), documents=hashed_documents)
+
+    def match(self, queries: np.ndarray, documents: np.ndarray, document_rows: np.ndarray) -> PairInputs:
+        """Some pairs of texts that a network has read already.
+
+        Args:
+            queries: Numbers of queries, int64 of shape (pairs,).
+            documents: Numbers of documents, likewise.
+            document_rows: The row of each pair's document in what the network has made of documents, likewise.
+        """
+        return PairInputs(
+            self.find_matches(queries, documents) if self.matches else None, pair_up(queries, document_rows)
+        )
+
+    def find_matches(self, queries: np.ndarray, documents: np.ndarray) -> Matches:
+        """Exact matches of pairs, given by numbers of queries and documents, int64 of shape (pairs,)."""
+        return exact_matches(
+            self.queries, queries, self.documents, documents, self._table, max_terms=self.document_terms
+        )
+
+
+class WordPairs(Reader):
+    """Reads a pair as exact matches of its terms, as words made of letter n-grams, or both (Duet paper, section 3).
+
+    Args:
+        query_terms: Terms of a query that count.
+        document_terms: Terms of a document that count.
+        matches: Whether to look for exact matches.
+        ngram_sizes: Lengths of the letter n-grams of ``#term#``; None if the network does not read words.
+        num_ngrams: Only so many n-grams count, the most frequent ones of the documents to train on.
+
+    Attributes:
+        hashing: The n-grams of the documents to train on; None before :meth:`build`, or if words are not read.
+    """
+
+    def __init__(
+        self,
+        query_terms: int,
+        document_terms: int,
+        *,
+        matches: bool = True,
+        ngram_sizes: Sequence[int] | None = None,
+        num_ngrams: int = 2000,
+    ):
+        self.query_terms = query_terms
+        self.document_terms = document_terms
+        self.matches = matches
+        self.ngram_sizes = None if ngram_sizes is None else checked_integers("ngram_sizes", ngram_sizes, least=1)
+        self.num_ngrams = checked_number("num_ngrams", num_ngrams, int, least=1)
+        self.hashing: WordHashing | None = None
+        self._bags = LastVocabulary()
+
+    def build(self, query_texts: Sequence[str], documents: PackedSequences, vocabulary: Vocabulary) -> None:
+        """Collect the letter n-grams of the documents."""
+        if self.ngram_sizes is not None:
+            self.hashing = WordHashing.build(vocabulary, sizes=self.ngram_sizes, max_ngrams=self.num_ngrams)
+
+    def read_queries(self, texts: Sequence[str]) -> HashedCorpus:
+        """Queries as sequences of hashed words."""
+        sequences, terms = pack_texts(texts)
+        return HashedCorpus(sequences, word_bags(terms, self.hashing), max_terms=self.query_terms, keep_rest=False)
+
+    def read_documents(self, sequences: PackedSequences, vocabulary: Vocabulary) -> HashedCorpus:
+        """Documents as sequences of hashed words; the words of the last vocabulary stay hashed."""
+        bags = self._bags(partial(word_bags, vocabulary.terms, self.hashing), vocabulary)
+        return HashedCorpus(sequences, bags, max_terms=self.document_terms, keep_rest=False)
+
+    def pair(self, query_texts: Sequence[str], documents: PackedSequences, vocabulary: Vocabulary) -> PairTexts:
+        """Queries and documents of which any pairs can be taken."""
+        sequences, terms = pack_texts(query_texts)
+        queries = sequences.take(np.arange(len(sequences)), max_terms=self.query_terms)
+        ids, num_terms = vocabulary.ids(terms), len(vocabulary)
+        hashed_queries = hashed_documents = None
+        if self.hashing is not None:
+            hashed_queries = HashedCorpus(queries, word_bags(terms, self.hashing))
+            hashed_documents = self.read_documents(documents, vocabulary)
+        return PairTexts(
+            PackedSequences(ids[queries.terms], queries.offsets),
+            documents,
+            num_terms,
+            document_terms=self.document_terms,
+            matches=self.matches,
+            hashed_queries=hashed_queries,
+            hashed_documents=hashed_documents,
+        )
+
+    def save(self, directory: Path) -> None:
+        """Write the n-grams, if there are any."""
+        if self.hashing is not None:
+            self.hashing.save(directory)
+
+    def load(self, directory: Path) -> None:
+        """Read the n-grams, if there are any."""
+        if self.ngram_sizes is not None:
+            self.hashing = WordHashing.load(directory)
+
+    def identity_parts(self) -> tuple[dict[str, np.ndarray], list[bytes]]:
+        """The n-grams."""
+        return {}, [] if self.hashing is None else ["\n".join(self.hashing.ngrams).encode(errors="surrogatepass")]
+
+
+def pair_up(queries: np.ndarray, documents: np.ndarray) -> Pairing:
+    """Group pairs by document.
+
+    Args:
+        queries: The query of each pair, int64 of any shape.
+        documents: The document of each pair, from 0 without gaps, of the same shape.
+    """
+    query_rows, document_rows = queries.ravel(), documents.ravel()
+    order = np.argsort(document_rows, kind="stable")
+    counts = np.bincount(document_rows)
+    grid = np.zeros((len(counts), int(counts.max(initial=1))), dtype=np.int64)
+    columns = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+    grid[document_rows[order], columns] = query_rows[order]
+    places = np.empty(len(order), dtype=np.int64)
+    places[order] = document_rows[order] * grid.shape[1] + columns
+    return Pairing(torch.from_numpy(grid), torch.from_numpy(places.reshape(queries.shape)))
+
+
+def exact_matches(
+    queries: PackedSequences,
+    query_rows: np.ndarray,
+    documents: PackedSequences,
+    document_rows: np.ndarray,
+    table: np.ndarray,
+    *,
+    max_terms: int | None = None,
+) -> Matches:
+    """Find the terms of queries in documents.
+
+    Each term of a document is looked up once in a table of the query's terms, however many those are.
+
+    Args:
+        queries: Queries as term ids of the documents, -1 for terms that no document has.
+        query_rows: The query of each pair, int64 of shape (pairs,).
+        documents: Documents as term ids.
+        document_rows: The document of each pair, int64 of shape (pairs,).
+        table: Zeros, int32, one for each term id and one more; zeros again in the end.
+        max_terms: Terms of a document that are looked at; None for all.
+
+    Returns:
+        Matches of as many query terms per pair as the longest of all queries has.
+    """
+    width = int(np.diff(queries.offsets).max(initial=0))
+    order = np.argsort(query_rows, kind="stable")  # pairs of the same query follow each other
+    bounds = np.flatnonzero(np.diff(query_rows[order], prepend=-1, append=-1))
+    starts, ends = documents.offsets[document_rows[order]], documents.offsets[document_rows[order] + 1]
+    if max_terms is not None:
+        ends = np.minimum(ends, starts + max_terms)
+    offsets = np.zeros(len(order) + 1, dtype=np.int64)  # of the documents of all pairs, one after the other
+    np.cumsum(ends - starts, out=offsets[1:])
+    texts = [slice(*span) for span in zip(starts.tolist(), ends.tolist(), strict=True)]
+    document_terms = np.asarray(documents.terms)  # still mapped; NumPy slices it faster
+    slots, hits = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+    for first, last in pairwise(bounds.tolist()):
+        query = query_rows[order[first]]
+        terms = queries.terms[queries.offsets[query] : queries.offsets[query + 1]]
+        if not (by_occurrence := _by_occurrence(terms)):
+            continue
+        block = np.concatenate([document_terms[text] for text in texts[first:last]])
+        for places in by_occurrence:
+            table[terms[places]] = places + 1
+            found = table[block]
+            table[terms[places]] = 0
+            matched = np.flatnonzero(found)
+            slots.append(found[matched] - 1)
+            hits.append(matched + offsets[first])
+    hit = np.concatenate(hits)
+    pair = np.searchsorted(offsets, hit, side="right") - 1
+    row = order[pair] * width + np.concatenate(slots)  # of the interaction matrices: a query term of a pair
+    sequence = np.argsort(row, kind="stable")
+    ends = np.cumsum(np.bincount(row, minlength=len(query_rows) * width))
+    return Matches(torch.from_numpy((hit - offsets[pair])[sequence]), torch.from_numpy(np.append(0, ends)))
+
+
+def _by_occurrence(terms: np.ndarray) -> list[np.ndarray]:
+    """Places of known terms: those of the first occurrence of each term, then of the second, and so on."""
+    places = np.flatnonzero(terms >= 0)
+    found = []
+    while len(places):
+        _, first = np.unique(terms[places], return_index=True)
+        found.append(places[first])
+        places = np.delete(places, first)
+    return found

@@ -1,0 +1,40 @@
+"""What explanations are compared with: scores of texts that are ranked one by one."""
+
+import numpy as np
+import pandas as pd
+import torch
+
+from pt_neural.rankers import Trained
+from pt_neural.text import Vocabulary, tokenise
+
+QUERY = "university city <b> city"
+TEXT = "Oxford is a University city & the <home> of the oldest university. É\u0301 İs straße"
+COLUMNS = ["word", "start", "end", "side", "match", "contribution"]
+
+
+def scored(model, query: str, text: str | dict[str, str], **columns: float) -> float:
+    """The score that re-ranking gives a query and a document."""
+    fields = text if isinstance(text, dict) else {"text": text}
+    frame = pd.DataFrame([{"qid": "1", "query": query, "docno": "d", **fields, **columns}])
+    return float(model.transform(frame)["score"].iloc[0])
+
+
+def without(text: str, word: str) -> str:
+    """A text without any occurrence of a word."""
+    return " ".join(token for token in tokenise(text) if token != word)
+
+
+def with_random_weights(model: Trained, texts: list[str], *, scale: float = 0.4, seed: int = 5) -> Trained:
+    """A model with weights that nothing has trained, which reads the words of some texts."""
+    sequences, terms = model._pack(texts)
+    reader = model.make_reader()
+    with torch.random.fork_rng():
+        torch.manual_seed(2)
+        reader.build(texts, sequences, Vocabulary(terms, np.bincount(sequences.terms, minlength=len(terms))))
+        network = model.make_network(reader)
+    random = np.random.default_rng(seed)
+    with torch.no_grad():
+        for weight in network.parameters():
+            weight.copy_(torch.from_numpy(random.normal(scale=scale, size=weight.shape)))
+    model._take(reader, network.eval())
+    return model

@@ -1,0 +1,225 @@
+"""What a score loses without a word: all its occurrences at once, or one at a time (Duet paper, Figure 1)."""
+
+import pickle
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pt_neural as pn
+from pt_neural.explain import dropping
+from pt_neural.text import tokenise
+from tests.explain.reference import COLUMNS, QUERY, TEXT, scored, without
+from tests.rankers.fitted import fitted
+
+LONG_TEXT = TEXT + " city, river city and a giraffe by the river of another city"  # longer than the models read
+LONG_QUERY = "university city <b> of city and the river of a giraffe"
+
+
+def without_place(text: str, place: int) -> str:
+    words = tokenise(text)
+    return " ".join(words[:place] + words[place + 1 :])
+
+
+def occurrences(frame: pd.DataFrame, query: str, text: str):
+    """Each row with the texts that lack its occurrence."""
+    for side, rows in frame.groupby("side", sort=False):
+        for place, row in enumerate(rows.itertuples()):
+            if side == "query":
+                yield row, without_place(query, place), text
+            else:
+                yield row, query, without_place(text, place)
+
+
+@pytest.fixture(scope="module")
+def duet():
+    return pn.explain(fitted("Duet"), LONG_QUERY, LONG_TEXT)
+
+
+@pytest.mark.parametrize("name", ["DESM", "LSA", "CLSM", "SSM", "SSI hash", "TFIDF", "PLSA", "PhraseTranslation"])
+def test_without_a_term_a_score_is_that_of_the_text_without_it(name):
+    model = fitted(name)
+    explanation = pn.explain(model, QUERY, TEXT, method="drop")
+    full = scored(model, QUERY, TEXT)
+    assert explanation.score == pytest.approx(full, abs=1e-5)
+    frame = explanation.to_frame()
+    assert frame["contribution"].abs().max() > 0.001
+    for row in frame.drop_duplicates(["side", "word"]).itertuples():
+        query = without(QUERY, row.word) if row.side == "query" else QUERY
+        text = without(TEXT, row.word) if row.side == "document" else TEXT
+        assert row.contribution == pytest.approx(full - scored(model, query, text), abs=1e-5), row
+    by_term = frame.groupby(["side", "word"])["contribution"]
+    assert (by_term.max() == by_term.min()).all()
+    divided = explanation.by_word().groupby(["side", "word"])["contribution"].sum()
+    np.testing.assert_allclose(divided, by_term.max(), atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["Duet", "DuetLocal", "MatchTensor", "DRMM", "SSM attention"])
+def test_without_an_occurrence_a_score_is_that_of_the_text_without_it(name):
+    model = fitted(name)
+    explanation = pn.explain(model, LONG_QUERY, LONG_TEXT, method="drop")
+    full = scored(model, LONG_QUERY, LONG_TEXT)
+    assert explanation.score == pytest.approx(full, abs=1e-5)
+    frame = explanation.to_frame()
+    assert frame["contribution"].abs().max() > 1e-4
+    for row, query, text in occurrences(frame, LONG_QUERY, LONG_TEXT):
+        assert row.contribution == pytest.approx(full - scored(model, query, text), abs=1e-5), row
+
+
+def test_the_parts_of_a_duet_lose_what_they_lose_alone(duet):
+    frame = duet.to_frame()
+    assert frame.columns.tolist() == [*COLUMNS, "local", "distributed"]
+    for part in ("local", "distributed"):
+        model = getattr(fitted("Duet"), part)
+        full = scored(model, LONG_QUERY, LONG_TEXT)
+        assert duet.parts[part] == pytest.approx(full, abs=1e-5)
+        for row, query, text in occurrences(frame, LONG_QUERY, LONG_TEXT):
+            assert getattr(row, part) == pytest.approx(full - scored(model, query, text), abs=1e-5), row
+
+
+def test_the_last_known_word_takes_the_score_to_the_least():
+    frame = pn.explain(fitted("DESM"), "city", "giraffe zzz", method="drop").to_frame()
+    full = scored(fitted("DESM"), "city", "giraffe zzz")
+    contributions = frame[frame["side"] == "document"].set_index("word")["contribution"]
+    assert contributions["giraffe"] == pytest.approx(full + 1)
+    assert contributions["zzz"] == pytest.approx(0, abs=1e-6)
+    assert frame.loc[frame["side"] == "query", "contribution"].tolist() == pytest.approx([full])
+
+
+def test_only_so_many_terms_are_dropped_shared_ones_first_then_the_most_frequent():
+    text = "once river river the the the university last"
+    explanation = pn.explain(fitted("LSA"), "university", text, terms=3)
+    frame = explanation.to_frame()
+    tried = frame[(frame["side"] == "document") & frame["contribution"].notna()]
+    assert set(tried["word"]) == {"university", "the", "river"}
+    assert "Of the 5 terms of the document, 3 were dropped in turn" in explanation.note
+    assert "of the query" not in explanation.note.split("each text.")[1]
+    assert {label.get_text() for label in explanation.plot().get_yticklabels()} == {"university", "the", "river"}
+
+
+def test_only_so_many_occurrences_are_dropped_shared_ones_first():
+    model = fitted("Duet")
+    explanation = pn.explain(model, QUERY, LONG_TEXT, terms=5)
+    document = explanation.to_frame().query("side == 'document'")
+    read, beyond = document[: model.document_terms], document[model.document_terms :]
+    tried = read[read["local"].notna()]
+    assert tried["word"].tolist() == ["university", "city", "university", "city", "city"]
+    assert len(beyond) > 0
+    assert (beyond[["contribution", "local", "distributed"]] == 0).all(axis=None)
+    assert "Of the 20 words that the model reads of the document, 5 were dropped in turn" in explanation.note
+    assert "of the query" not in explanation.note
+
+
+def test_texts_are_read_in_batches_of_bounded_size(monkeypatch):
+    terms, words = (pn.explain(fitted(name), QUERY, TEXT).to_frame() for name in ("DSSM", "DuetLocal"))
+    sizes = {"terms": [], "rows": []}
+    represent, score = pn.DSSM.represent_documents, pn.DuetLocal.score
+
+    def counted_terms(self, sequences, vocabulary):
+        sizes["terms"].append(len(sequences.terms))
+        return represent(self, sequences, vocabulary)
+
+    def counted_rows(self, frame):
+        sizes["rows"].append(len(frame))
+        return score(self, frame)
+
+    monkeypatch.setattr(pn.DSSM, "represent_documents", counted_terms)
+    monkeypatch.setattr(pn.DuetLocal, "score", counted_rows)
+    number = 1 + len(words)
+    pn.explain(fitted("DuetLocal"), QUERY, TEXT)
+    assert sizes["rows"] == [number], "one pass"
+    monkeypatch.setattr(dropping, "WORDS_PER_BATCH", 60)
+    size = 60 // len(tokenise(TEXT))
+    pd.testing.assert_frame_equal(pn.explain(fitted("DSSM"), QUERY, TEXT).to_frame(), terms, atol=1e-6)
+    pd.testing.assert_frame_equal(pn.explain(fitted("DuetLocal"), QUERY, TEXT).to_frame(), words, atol=1e-5)
+    assert len(sizes["terms"]) > 2
+    assert max(sizes["terms"]) <= 60
+    assert max(sizes["rows"][1:]) == size
+    assert sum(sizes["rows"][1:]) == number
+
+
+def test_texts_are_read_whatever_the_model_re_ranks_by(duet, tmp_path):
+    model = pickle.loads(pickle.dumps(fitted("Duet")))
+    corpus = [{"docno": "d1", "title": "other", "text": "than"}, {"docno": "d2", "title": "these", "text": "texts"}]
+    forward = pn.ForwardIndex.build(tmp_path / "forward", corpus, verbose=False)
+    model.documents = forward
+    pd.testing.assert_frame_equal(pn.explain(model, LONG_QUERY, LONG_TEXT).to_frame(), duet.to_frame(), atol=1e-5)
+    assert model.documents is forward
+    model.documents = None
+    model.representations = kept = model.index(tmp_path / "kept", forward, verbose=False)
+    pd.testing.assert_frame_equal(pn.explain(model, LONG_QUERY, LONG_TEXT).to_frame(), duet.to_frame(), atol=1e-5)
+    assert model.representations is kept
+
+
+def test_html_of_terms_tells_support_from_harm():
+    explanation = pn.explain(fitted("DSSM"), QUERY, TEXT)
+    html, frame = explanation._repr_html_(), explanation.to_frame()
+    strongest = frame.groupby("side")["contribution"].transform(lambda column: column.abs().max())
+    shaded = frame["contribution"].abs() >= 0.1 * strongest
+    others = frame[~frame["match"] & shaded]
+    assert html.count("#E69F00") == frame["match"].sum()
+    assert html.count("#0072B2") == (others["contribution"] > 0).sum() > 0
+    assert html.count("#CC79A7") == (others["contribution"] < 0).sum() > 0
+    assert html.count("underline dashed") == (frame["contribution"] < 0)[shaded].sum()
+
+
+def test_html_has_a_panel_for_each_part_and_tells_support_from_harm(duet):
+    html, frame = duet._repr_html_(), duet.to_frame().query("side == 'document'")
+    panels = html.split("<p><b>")[2:]
+    for panel, part in zip(panels, ("local", "distributed"), strict=True):
+        assert panel.startswith(f"{part.capitalize()} model</b>: {duet.parts[part]:.4f}")
+        shaded = frame[frame[part].abs() >= 0.1 * frame[part].abs().max()]
+        assert panel.count("#0072B2") == (shaded[part] > 0).sum()
+        assert panel.count("#CC79A7") == panel.count("underline dashed") == (shaded[part] < 0).sum()
+        assert panel.count("font-weight: bold") == frame["match"].sum()
+        assert panel.count("60%") == (frame[part].abs() == frame[part].abs().max()).sum() > 0
+    html = pn.explain(fitted("DuetLocal"), QUERY, TEXT)._repr_html_()
+    assert html.count("white-space: pre-wrap") == 1
+
+
+@pytest.mark.parametrize("side", ["query", "document"])
+@pytest.mark.parametrize("name", ["DSSM", "Duet", "DuetLocal"])
+def test_the_picture_shows_each_word_once_and_what_is_lost_without_it(name, side):
+    explanation = pn.explain(fitted(name), QUERY, TEXT)
+    axes = explanation.plot(side=side, words=30)
+    columns = ["contribution", *getattr(explanation, "parts", [])]
+    frame = explanation.to_frame().query("side == @side")
+    totals = frame.groupby("word")[columns].agg("first" if name == "DSSM" else "sum")
+    labels = [label.get_text() for label in axes.get_yticklabels()]
+    assert sorted(labels) == sorted(totals.index)
+    for bars, column in zip(axes.containers, columns, strict=True):
+        np.testing.assert_allclose([bar.get_width() for bar in bars], totals.loc[labels, column], atol=1e-9)
+    spans = sorted((bar.get_y(), bar.get_y() + bar.get_height()) for bar in axes.patches)
+    assert all(low[1] <= high[0] + 1e-9 for low, high in pairwise(spans))
+    if name != "DSSM":
+        bold = {label.get_text() for label in axes.get_yticklabels() if label.get_fontweight() == "bold"}
+        assert bold == set(frame.loc[frame["match"], "word"])
+
+
+@pytest.mark.parametrize("name", ["DESM", "LSA", "CLSM", "Duet"])
+@pytest.mark.parametrize(("query", "text"), [("", TEXT), (QUERY, ""), ("zzz", None)])
+def test_nothing_to_explain_is_no_crash(name, query, text):
+    explanation = pn.explain(fitted(name), query, text, method="drop")
+    assert np.isfinite(explanation.to_frame()["contribution"]).all()
+    if name != "Duet":
+        assert explanation.score == (-1 if text != TEXT else 0)
+        assert (explanation.to_frame()["contribution"] == 0).all()
+    for side in ("query", "document"):
+        explanation.plot(side=side)
+
+
+def test_long_documents_neither_hang_nor_lose_words():
+    text = " ".join(f"w{number % 7000} university" for number in range(20_000))
+    for name, tried in (("LSA", 200), ("Duet", 7001)):
+        frame = pn.explain(fitted(name), QUERY, text).to_frame().query("side == 'document'")
+        assert len(frame) == 40_000
+        assert frame.loc[frame["contribution"].notna(), "word"].nunique() == tried
+
+
+def test_wrong_arguments_are_refused():
+    for name in ("LSA", "Duet"):
+        with pytest.raises(ValueError, match="terms must be at least 1"):
+            pn.explain(fitted(name), QUERY, TEXT, terms=0)
+        with pytest.raises(ValueError, match="side must be"):
+            pn.explain(fitted(name), QUERY, TEXT).plot(side="both")

@@ -1,0 +1,61 @@
+import json
+import subprocess
+import sys
+
+import pytest
+
+from pt_neural import LuceneIndex
+
+INTERRUPTED = """
+import os, signal, sys
+from pt_neural import LuceneIndex
+from pt_neural.lucene.index import anserini
+from pt_neural.lucene.java.jvm import in_java, java_class
+
+@in_java
+def workers():
+    threads = java_class("java.lang.Thread").getAllStackTraces().keySet().toArray()
+    return [name for name in (str(thread.getName()) for thread in threads) if name.startswith(("Fork", "Lucene"))]
+
+def count_and_press(program, count=anserini._count):
+    if number := count(program):
+        print("working", len(workers()) > 0)
+        os.kill(os.getpid(), signal.SIGINT)
+    return number
+
+anserini._count = count_and_press
+anserini.POLLING_INTERVAL = 20
+try:
+    LuceneIndex(sys.argv[2]).index_collection("JsonCollection", sys.argv[1], verbose=False)
+except KeyboardInterrupt:
+    print("interrupted", workers())
+"""
+
+
+@pytest.mark.long
+def test_ctrl_c_ends_anserinis_workers_and_leaves_nothing(tmp_path):
+    source = tmp_path / "source"
+    source.mkdir()
+    for file in range(2):
+        documents = ({"id": f"{file}-{i}", "contents": f"okapi river {i}"} for i in range(20_000))
+        (source / f"{file}.jsonl").write_text("\n".join(map(json.dumps, documents)))
+    command = [sys.executable, "-c", INTERRUPTED, source, tmp_path / "index"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    said = [line for line in done.stdout.splitlines() if line.startswith(("working", "interrupted"))]
+    assert said == ["working True", "interrupted []"], done.stderr  # between them, Java's messages
+    assert list(tmp_path.iterdir()) == [source]
+
+
+def test_what_anserini_does_not_know(tmp_path):
+    source = tmp_path / "source"
+    source.mkdir()
+    index = LuceneIndex(tmp_path / "index")
+    with pytest.raises(ValueError, match="not a directory"):
+        index.index_collection("HtmlCollection", tmp_path / "none")
+    with pytest.raises(ValueError, match="cannot start"):
+        index.index_collection("NoSuchCollection", source)
+    with pytest.raises(ValueError, match="refuses"):
+        index.index_collection("HtmlCollection", source, options=["-noSuchOption"])
+    with pytest.raises(ValueError, match="found no documents"):
+        index.index_collection("HtmlCollection", source, verbose=False)
+    assert list(tmp_path.iterdir()) == [source]

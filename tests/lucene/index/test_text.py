@@ -1,0 +1,66 @@
+import pandas as pd
+import pyterrier as pt
+import pytest
+
+from pt_neural._artifacts import ArtifactError
+from pt_neural.lucene.java import jvm
+
+
+def test_text_by_docno_without_java(index, corpus, monkeypatch):
+    monkeypatch.setattr(jvm, "start_java", lambda: pytest.fail("Java was asked for"))
+    frame = pd.DataFrame({"docno": ["d6", "d1", "d6"], "other": [1, 2, 3]}, index=[5, 9, 7])
+    found = index.text_loader()(frame)
+    assert list(found.columns) == ["docno", "other", "title", "text"]
+    assert list(found.index) == [5, 9, 7]
+    assert found["title"].tolist() == ["Rivers", "Cambridge", "Rivers"]
+    assert found["text"].tolist() == [corpus[5]["text"], corpus[0]["text"], corpus[5]["text"]]
+    assert index.text_loader("title")(frame)["title"].tolist() == found["title"].tolist()
+
+
+def test_cutoffs_come_first(index, topics):
+    pipeline = index.bm25() >> index.text_loader()
+    fused = (pipeline % 1).compile()
+    assert "num_results=1" in repr(fused)
+    assert fused(topics)["docno"].tolist() == (pipeline % 1)(topics)["docno"].tolist()
+
+
+def test_any_anserini_index_that_stores_text(build, corpus):
+    index = build(corpus, store_text=False, raw=True)
+    frame = pd.DataFrame({"docno": ["d4", "d1"]})
+    found = index.text_loader(["raw", "contents"])(frame)
+    assert found["contents"].tolist() == [f"{corpus[i]['title']} {corpus[i]['text']}" for i in (3, 0)]
+    assert '"d4"' in found["raw"][0]
+    with pytest.raises(ValueError, match=r"text of title; it has id, raw, contents"):
+        index.text_loader(["title"])(frame)
+
+
+def test_an_index_without_text_says_how_to_get_it(build, corpus):
+    index = build(corpus, positions=False, vectors=False, store_text=False)
+    with pytest.raises(ValueError, match=r"text of title, text; .*store_text=True"):
+        index.text_loader()(pd.DataFrame({"docno": ["d4"]}))
+
+
+def test_unknown_docnos_are_named(index):
+    with pytest.raises(ValueError, match=r"1 docnos are not in .*'nowhere'"):
+        index.text_loader()(pd.DataFrame({"docno": ["d4", "nowhere"]}))
+
+
+def test_a_damaged_store_names_the_file(own_index):
+    offsets = own_index.path / "text" / "offsets.npy"
+    offsets.write_bytes(offsets.read_bytes()[:-8])
+    with pytest.raises(ArtifactError, match="text is damaged"):
+        own_index.text_loader()(pd.DataFrame({"docno": ["d4"]}))
+
+
+def test_empty_frames(index):
+    found = index.text_loader(["title", "text"])(pd.DataFrame(columns=["qid", "docno"]))
+    assert list(found.columns) == ["qid", "docno", "title", "text"]
+    assert pt.inspect.transformer_outputs(index.text_loader(["title"]), ["docno"]) == ["docno", "title"]
+
+
+def test_a_progress_bar_where_it_is_wanted(index, capfd):
+    frame = pd.DataFrame({"docno": ["d4", "d1"]})
+    index.text_loader()(frame)
+    assert capfd.readouterr().err == ""
+    index.text_loader(verbose=True)(frame)
+    assert "TextLoader(" in capfd.readouterr().err
