@@ -108,10 +108,8 @@ class StatisticalRankers:
         row = STATISTICAL[key]
         options = {**row.options, **({"seed": self.arguments.seed} if row.seeded else {})}
         model = row.model(documents=self.documents, **options)
-        if hasattr(model, "fit_corpus"):
-            model = self.workspace.fitted_corpus(model)
-        else:
-            model = self.workspace.trained(model, *self.collection.examples(self.candidates)[:2])
+        examples = self.collection.examples(self.candidates)[:2] if key in LEARNED else []
+        model = self.workspace.fitted(model, *examples)
         grid = SMOOTHING if key == UNIGRAM else MIXED
         return row.name, self._tuned(row.name, model, grid)
 

@@ -136,18 +136,20 @@ class Workspace:
             return self.over_vectors(name, build, type(model).load, model.documents)
         return self.built(name, build, partial(type(model).load, documents=model.documents))
 
-    def fitted_corpus(self, model: Any) -> Any:
-        """A model fitted once to all documents, which re-ranks by docno.
+    def fitted(self, model: Any, *examples: pd.DataFrame) -> Any:
+        """A model fitted once, to examples or else to all documents; it re-ranks over the forward index.
 
         Args:
-            model: The unfitted model. Its settings identify the stored model.
+            model: The unfitted model, with a forward index of its documents.
+            *examples: Arguments of its ``fit``. These and all settings identify the stored model.
         """
-        documents = self.forward_index(model.fields)
-        return self.built(
-            f"{model.artifact_format}-{_digest(model, [])}",
-            lambda path: model.fit_corpus(documents).save(path),
-            partial(type(model).load, documents=documents),
-        )
+
+        def build(path: Path) -> None:
+            fitted = model.fit(*examples) if examples else model.fit_corpus(model.documents)
+            fitted.save(path)
+
+        load = partial(type(model).load, documents=model.documents)
+        return self.built(f"{model.artifact_format}-{_digest(model, examples)}", build, load)
 
     def over_vectors(
         self, name: str, build: Callable[[Path], Any], load: Callable[..., Any], documents: pn.ForwardIndex
