@@ -1,4 +1,4 @@
-"""Experiments of the papers, as pipelines that are run from the command line; they draw to files."""
+"""The experiments of the papers, run from the command line; pictures are written to files."""
 
 import matplotlib
 

@@ -1,13 +1,14 @@
-"""The main job on one page: Lucene retrieves, DESM and a trained DSSM re-rank, linear mixtures join the two."""
+"""The main job on one page: Lucene retrieves, DESM and a trained DSSM re-rank, linear mixtures combine them."""
 
 import time
 
 from ir_measures import RR, R, nDCG
 
 import pt_neural as pn
-from pipelines.common import load, parsed, parser
-from pipelines.comparison import Comparison, alpha_picture, mean_curve, tuned_by_seed
-from pipelines.workspace import Workspace
+from pipelines.common.arguments import parsed, parser
+from pipelines.common.collection import load
+from pipelines.common.comparison import Comparison, alpha_picture, mean_curve, tuned_by_seed
+from pipelines.common.workspace import Workspace
 
 MEASURES = [nDCG @ 10, RR, R @ 100]
 
@@ -16,7 +17,7 @@ def main() -> None:
     """Print one table of first stages, rankers and mixtures; save it with its runs and the alpha curves."""
     arguments = parser(__doc__)
     arguments.add_argument("--queries", type=int, default=500, help="test queries, and as many to tune alpha on")
-    arguments.add_argument("--epochs", type=int, default=6, help="epochs that DSSM is trained, at most")
+    arguments.add_argument("--epochs", type=int, default=6, help="maximum number of epochs for training DSSM")
     arguments = parsed(arguments)
     started = time.perf_counter()
 
@@ -37,12 +38,12 @@ def main() -> None:
             dssm = workspace.trained(dssm, *collection.examples(candidates))
             rankers["DSSM"][seed] = dssm, dssm.retriever(dssm.vectors)
 
-    telescoped, everything, curves = {}, {}, {}
+    telescoped, full, curves = {}, {}, {}
     for name, seeds in rankers.items():
         if not seeds:
             continue
         telescoped[f"BM25 top 100, {name}"] = {seed: candidates >> reranker for seed, (reranker, _) in seeds.items()}
-        everything[f"all documents, {name}"] = {seed: retriever % 100 for seed, (_, retriever) in seeds.items()}
+        full[f"all documents, {name}"] = {seed: retriever % 100 for seed, (_, retriever) in seeds.items()}
         mixtures = {
             "BM25 top 100": {
                 seed: candidates >> pn.Mixture(reranker, normalise="minmax") for seed, (reranker, _) in seeds.items()
@@ -51,20 +52,20 @@ def main() -> None:
                 seed: pn.Mixture(retriever, bm25, normalise="minmax") for seed, (_, retriever) in seeds.items()
             },
         }
-        for systems, (setting, by_seed) in zip((telescoped, everything), mixtures.items(), strict=True):
+        for systems, (setting, by_seed) in zip((telescoped, full), mixtures.items(), strict=True):
             mixed = f"{setting}, BM25 + {name}"
             tuned, alphas = tuned_by_seed(by_seed, collection, nDCG @ 10, arguments.seed)
             systems[mixed] = {seed: system % 100 for seed, system in tuned.items()}
             curves[mixed] = mean_curve(alphas)
 
-    systems = {name: system % 100 for name, system in first_stages.items()} | telescoped | everything
+    systems = {name: system % 100 for name, system in first_stages.items()} | telescoped | full
     comparison = Comparison(collection.test, MEASURES, workspace.runs())
     comparison.add(systems)
     caption = f"{collection.label}, {len(collection.test.topics):,} test queries; * differs from BM25 with p < 0.05"
     comparison.save(workspace, "table", list(systems), {"BM25": "*"}, caption)
     workspace.save_settings(alpha={name: curve.alpha for name, curve in curves.items()})
     workspace.save_picture("alpha", alpha_picture(curves, "Mixtures with BM25"))
-    print(f"\nTable, runs and pictures are in {workspace.results} ({time.perf_counter() - started:.0f} seconds).")
+    print(f"\nThe table, runs and pictures are in {workspace.results} ({time.perf_counter() - started:.0f} seconds).")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Checks of what users give to constructors: errors that name the argument and what it must be."""
+"""Checks of arguments, with errors that name the argument and say what it must be."""
 
 import numbers
 from collections.abc import Collection, Iterable
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def checked_choice(name: str, value: Any, choices: Collection[Any]) -> Any:
-    """The value, or a ValueError that names the choices."""
+    """Return the value, or raise a ValueError that lists the choices."""
     if value not in choices:
         known = ", ".join(repr(choice) for choice in choices)
         raise ValueError(f"{name} must be one of {known}, not {value!r:.80}")
@@ -23,19 +23,19 @@ def checked_number(
     most: float | None = None,
     optional: bool = False,
 ) -> int | float | None:
-    """The value as Python's own number, which JSON can hold, numpy's included.
+    """Return the value, which may be one of NumPy's, as a Python number, which JSON can hold.
 
     Args:
-        name: What the argument is called.
-        value: What was given.
-        kind: Whether it must be an integer.
+        name: Name of the argument.
+        value: The value.
+        kind: ``int`` if it must be an integer, ``float`` if it may be any number.
         least: Smallest value allowed.
-        above: What it must be above.
+        above: Largest value too small to be allowed.
         most: Largest value allowed.
         optional: Whether it may be None.
 
     Raises:
-        TypeError: If it is no number, or none of that kind.
+        TypeError: If it is not a number of that kind.
         ValueError: If it is out of range or infinite.
 
     Example::
@@ -59,11 +59,11 @@ def checked_number(
 
 
 def checked_integers(name: str, values: Any, *, least: int) -> tuple[int, ...]:
-    """A sequence of one integer or more, as a tuple of Python's own.
+    """Return a sequence of at least one integer as a tuple of Python integers.
 
     Raises:
-        TypeError: If it is no sequence of integers.
-        ValueError: If it is empty, or if one is too small.
+        TypeError: If it is not a sequence of integers.
+        ValueError: If it is empty, or an integer is below ``least``.
     """
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise TypeError(f"{name} must be a sequence of integers, such as ({max(least, 3)},), not {values!r:.80}")

@@ -1,7 +1,7 @@
 """What pt.Experiment lacks: seeds, intervals, tests against several baselines, breakdowns, mixtures, ensembles.
 
-Frames go in and come out; what can be drawn has ``plot``. Most functions start from the value of each system for each
-query, which :func:`per_query` takes out of an experiment::
+Frames go in and come out; results that can be drawn have ``plot``. Most functions take the value of each system for
+each query, which :func:`per_query` extracts from an experiment::
 
     from pt_neural.experiment import by_length, per_query, significance
 
@@ -10,30 +10,29 @@ query, which :func:`per_query` takes out of an experiment::
     significance(values, baseline="BM25")
     by_length(values, topics).plot()
 
-- Systems of several seeds: :func:`over_seeds`, :func:`mean_over_seeds`.
-- How sure a mean is, and a difference: :func:`bootstrap`, :func:`standard_errors`, :func:`significance`.
+- Systems with several seeds: :func:`over_seeds`, :func:`mean_over_seeds`.
+- How certain a mean or a difference is: :func:`bootstrap`, :func:`standard_errors`, :func:`significance`.
 - Where systems differ: :func:`by_length`, :func:`by_rarity`, :func:`scatter`, :func:`pca`.
-- What a first stage leaves to a re-ranker: :func:`candidate_recall`, :func:`telescoped_against_full`.
-- Mixtures and ensembles, by folds or on dev queries: :func:`tune_alpha`, :func:`cross_validate`.
+- What a first stage lets a re-ranker achieve: :func:`candidate_recall`, :func:`telescoped_against_full`.
+- Mixtures and ensembles, tuned on dev queries or by folds: :func:`tune_alpha`, :func:`cross_validate`.
 - Measures: :data:`RankLoss`, :func:`auc`, :func:`expected_reciprocal_rank`.
 """
 
-from pt_neural._measures import RankLoss
+from pt_neural._evaluation import RankLoss
 from pt_neural.experiment.alpha import AlphaCurve, tune_alpha
 from pt_neural.experiment.breakdown import Breakdown, by_length, by_rarity, count_terms
-from pt_neural.experiment.candidates import keyword_queries, with_random_documents
-from pt_neural.experiment.components import SystemComponents, pca
-from pt_neural.experiment.differences import significance
+from pt_neural.experiment.candidates import CandidateRecall, candidate_recall, keyword_queries, with_random_documents
 from pt_neural.experiment.ensembles import CrossValidated, cross_validate
-from pt_neural.experiment.intervals import BootstrapIntervals, bootstrap
-from pt_neural.experiment.recall import CandidateRecall, candidate_recall
-from pt_neural.experiment.reciprocal_rank import expected_reciprocal_rank
-from pt_neural.experiment.roc import auc, auc_per_query
-from pt_neural.experiment.scatter import PerQueryScatter, scatter
-from pt_neural.experiment.seeds import mean_over_seeds, over_seeds
-from pt_neural.experiment.standard_errors import standard_errors, with_standard_errors
-from pt_neural.experiment.telescoped import telescoped_against_full
-from pt_neural.experiment.values import per_query
+from pt_neural.experiment.measures import auc, auc_per_query, expected_reciprocal_rank
+from pt_neural.experiment.pictures import PerQueryScatter, SystemComponents, pca, scatter
+from pt_neural.experiment.statistics import BootstrapIntervals, bootstrap, significance, telescoped_against_full
+from pt_neural.experiment.values import (
+    mean_over_seeds,
+    over_seeds,
+    per_query,
+    standard_errors,
+    with_standard_errors,
+)
 
 __all__ = [
     "AlphaCurve",

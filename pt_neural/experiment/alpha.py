@@ -1,4 +1,4 @@
-"""The weight of a linear mixture, chosen on queries that are not the test queries."""
+"""The weight of a linear mixture, chosen on held-out queries."""
 
 from typing import TYPE_CHECKING
 
@@ -10,9 +10,8 @@ from ir_measures import nDCG
 
 from pt_neural._evaluation import RunEvaluator, parse_measure
 from pt_neural._frames import with_scores
-from pt_neural._measures import direction
-from pt_neural.experiment.labels import legend_above
-from pt_neural.experiment.palette import COLOURS
+from pt_neural._evaluation import direction
+from pt_neural.experiment.pictures import COLOURS, legend_above
 from pt_neural.rankers import Mixture
 from pt_neural.rankers.mixture import Sides
 
@@ -24,11 +23,11 @@ class AlphaCurve:
     """A measure as a function of a mixture's alpha.
 
     Attributes:
-        alpha: The best alpha; of equally good ones the smallest.
+        alpha: The best alpha; the smallest if several are equally good.
         measure: Name of the measure.
-        per_query: Frame of values, one row an alpha (the index), one column a query.
-        fold_alphas: With folds, the alpha chosen for each fold on the queries of the others; otherwise empty.
-        run: With folds, the result frame in which each query was ranked with its fold's alpha; otherwise None.
+        per_query: Frame of values, with one row per alpha (the index) and one column per query.
+        fold_alphas: With folds, the alpha of each fold, chosen on the queries of the others; otherwise empty.
+        run: With folds, the result frame in which each query was ranked with the alpha of its fold; otherwise None.
     """
 
     def __init__(
@@ -45,7 +44,7 @@ class AlphaCurve:
         self.run = run
 
     def to_frame(self) -> pd.DataFrame:
-        """Frame with ``alpha``, the mean of the measure over queries, and ``ci``, half its 95% interval."""
+        """Frame with ``alpha``, the mean of the measure and ``ci``, half the width of its 95% interval."""
         values = self.per_query.to_numpy()
         spread = values.std(axis=1, ddof=1) if values.shape[1] > 1 else np.zeros(len(values))
         return pd.DataFrame(
@@ -61,8 +60,8 @@ class AlphaCurve:
 
         Args:
             ax: Axes to draw on; a new figure by default.
-            label: Name of the curve in the legend above the axes, where the best alpha then stands too.
-            interval: Whether to shade the 95% interval of the mean; leave it out where curves share axes.
+            label: Name of the curve in the legend above the axes, which then gives the best alpha too.
+            interval: Whether to shade the 95% interval of the mean; leave it out if several curves share the axes.
         """
         import matplotlib.pyplot as plt
 
@@ -70,7 +69,7 @@ class AlphaCurve:
             _, ax = plt.subplots(figsize=(6, 3.6), layout="constrained")
         frame = self.to_frame()
         mean, best = frame[self.measure], self.per_query.loc[self.alpha].mean()
-        colour = COLOURS[len(ax.lines) // 2 % len(COLOURS)]  # each curve is a line and its mark
+        colour = COLOURS[len(ax.lines) // 2 % len(COLOURS)]  # each curve is a line and a mark
         ax.plot(frame["alpha"], mean, color=colour, label=label and f"{label} (best alpha {self.alpha:.2f})")
         ax.plot(self.alpha, best, "o", color=colour)
         if interval:
@@ -104,24 +103,24 @@ def tune_alpha(
     """Choose a mixture's alpha on held-out queries, and set it.
 
     The DESM paper sweeps alpha from 0 to 1 in steps of 0.01 on a training set (section 2.3). Each side of the mixture
-    runs once; only the sum is formed anew for each alpha.
+    runs once; only the sum is computed for each alpha.
 
     Args:
         pipeline: A :class:`~pt_neural.Mixture`, or a pipeline that ends with one. Its ``alpha`` is set to the best.
         topics: Queries to tune on (``qid, query``), or a result frame if the pipeline begins with a re-ranker. They
-            must not be the queries that the mixture is then judged by.
+            must not be the queries that the mixture is evaluated on afterwards.
         qrels: Judgements of these queries (``qid, docno, label``).
-        measure: A measure of ir_measures, or its name such as ``"nDCG@10"`` or ``"ndcg_cut_10"``. The largest mean is
-            the best, or the smallest of :data:`~pt_neural.experiment.RankLoss`.
-        points: How many evenly spaced alphas from 0 to 1 to try.
-        folds: For collections without a dev set. A number of random folds, or a frame with ``qid`` and ``fold``: each
-            fold's queries are ranked with the alpha that is best on the others, in ``curve.run``. Report that run:
-            the alpha that is set on the mixture has seen all these queries.
-        seed: Of the random folds.
+        measure: A measure of ir_measures, or its name, such as ``"nDCG@10"`` or ``"ndcg_cut_10"``. The largest mean is
+            best, or the smallest if the measure is :data:`~pt_neural.experiment.RankLoss`.
+        points: Number of evenly spaced alphas from 0 to 1 to try.
+        folds: For collections without a dev set: a number of random folds, or a frame with ``qid`` and ``fold``. In
+            ``curve.run``, the queries of each fold are ranked with the alpha that is best on the others. Report that
+            run: the alpha that is set on the mixture has seen all these queries.
+        seed: Seed of the random folds.
         verbose: Show a progress bar over the alphas.
 
     Returns:
-        The curve. Ties go to the smaller alpha.
+        The curve. Of equally good alphas, the smallest is chosen.
 
     Raises:
         ValueError: If the pipeline does not end with a mixture, if a query occurs twice, if no query has a judgement,
@@ -158,7 +157,7 @@ def tune_alpha(
 
 
 def best_alpha(per_query: pd.DataFrame, measure: ir_measures.Measure) -> float:
-    """The alpha with the best mean over queries; of equally good ones the smallest."""
+    """The alpha with the best mean over queries; the smallest if several are equally good."""
     means = direction(measure) * per_query.to_numpy().mean(axis=1)
     return float(per_query.index[np.flatnonzero(means >= means.max() - 1e-12)[0]])
 
@@ -176,16 +175,16 @@ def assign_folds(folds: int | pd.DataFrame, qids: list[str], seed: int) -> np.nd
     """The fold of each query."""
     if isinstance(folds, pd.DataFrame):
         if not {"qid", "fold"} <= set(folds):
-            raise ValueError(f"folds needs the columns qid and fold; it has {', '.join(map(str, folds))}")
+            raise ValueError(f"folds must have the columns qid and fold; it has {', '.join(map(str, folds))}")
         known = dict(zip(folds["qid"], folds["fold"], strict=True))
-        lacking = [qid for qid in qids if qid not in known]
-        if lacking:
-            raise ValueError(f"folds names no fold for query {lacking[0]!r} ({len(lacking)} queries lack one)")
+        missing = [qid for qid in qids if qid not in known]
+        if missing:
+            raise ValueError(f"folds names no fold for query {missing[0]!r} ({len(missing)} queries lack one)")
         assignment = np.array([known[qid] for qid in qids])
     else:
         assignment = np.random.default_rng(seed).permutation(len(qids)) % folds
     if len(set(assignment.tolist())) < 2:
-        raise ValueError("folds must be at least 2, and there must be as many queries")
+        raise ValueError("folds must be at least 2, and no more than there are queries")
     return assignment
 
 

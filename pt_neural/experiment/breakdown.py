@@ -1,4 +1,4 @@
-"""A measure by classes of queries: how long they are, how rare their words."""
+"""A measure by classes of queries: by their length, or by the rarity of their terms."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from pt_neural.experiment.labels import legend_above
-from pt_neural.experiment.palette import COLOURS
+from pt_neural.experiment.pictures import COLOURS, legend_above
 from pt_neural.experiment.values import checked_values, measure_name
 from pt_neural.text import tokenise
 from pt_neural.training.examples import require_columns
@@ -18,15 +17,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 STEP, SPREAD = 0.14, 0.7  # between the marks of two systems, and of all at most, in widths of a class
-FOUR = 4  # systems
-FEW = 10  # queries; the normal distribution says little about the mean of fewer
+DISTINGUISHABLE = 4  # systems whose intervals can be told apart
+ENOUGH = 10  # queries for an interval by the normal distribution
 
 
 class Breakdown:
     """The mean of each system for each class of queries.
 
     Attributes:
-        values: One row a query, one column a system.
+        values: One row per query and one column per system.
         classes: The class of each query, an ordered categorical with the same index.
     """
 
@@ -35,19 +34,19 @@ class Breakdown:
         self.classes = classes.cat.remove_unused_categories()
 
     def to_frame(self) -> pd.DataFrame:
-        """Frame with the class, under the name of what the queries are classed by; ``queries``; a mean a system."""
+        """Frame with the class (named after the breakdown), its number of ``queries``, and the mean of each system."""
         groups = self.values.groupby(self.classes, observed=True)
         frame = groups.mean().rename_axis(columns=None)
         frame.insert(0, "queries", groups.size())
         return frame.rename_axis(self.classes.name).reset_index()
 
     def plot(self, ax: "Axes | None" = None, *, interval: bool | None = None) -> "Axes":
-        """Draw one line a system over the classes, with the number of queries under each class.
+        """Draw one line per system over the classes, with the number of queries under each class.
 
         Args:
             ax: Axes to draw on; a new figure by default.
-            interval: Whether to draw the 95% interval of each mean, where a class has at least ten queries; by default
-                up to four systems, whose intervals can be told apart.
+            interval: Whether to draw the 95% interval of the mean for classes of at least ten queries; by default only
+                for up to four systems, whose intervals can still be told apart.
         """
         import matplotlib.pyplot as plt
 
@@ -55,9 +54,9 @@ class Breakdown:
         if ax is None:
             figure, ax = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
         if interval is None:
-            interval = self.values.shape[1] <= FOUR
+            interval = self.values.shape[1] <= DISTINGUISHABLE
         frame, groups = self.to_frame(), self.values.groupby(self.classes, observed=True)
-        error = (1.96 * groups.std(ddof=1) / np.sqrt(groups.count())).where(groups.count() >= FEW)
+        error = (1.96 * groups.std(ddof=1) / np.sqrt(groups.count())).where(groups.count() >= ENOUGH)
         places = np.arange(len(frame))
         for number, (name, shift) in enumerate(zip(self.values, _shifts(self.values.shape[1]), strict=True)):
             ax.errorbar(
@@ -92,13 +91,13 @@ def by_length(
     """Break a measure down by the number of terms of the query (Duet paper, Figure 5a).
 
     Args:
-        values: One row a query, one column a system, as :func:`per_query` gives.
+        values: One row per query and one column per system, as :func:`per_query` returns them.
         topics: The queries: ``qid, query``.
-        longest: Queries of this length and longer are one class; None for no such limit.
-        min_queries: A class with fewer queries is joined with those beside it.
+        longest: Queries of this length or longer form one class; None for no limit.
+        min_queries: A class with fewer queries is merged with its neighbours.
 
     Raises:
-        ValueError: If a query of the values is not among the topics, or if values are missing or occur twice.
+        ValueError: If the topics lack a query of the values, or if values are missing or repeated.
 
     Example::
 
@@ -117,21 +116,21 @@ def by_rarity(
     *,
     classes: int | Sequence[int] = 5,
 ) -> Breakdown:
-    """Break a measure down by how often the query's rarest term occurs in training data (Duet paper, Figure 5b).
+    """Break a measure down by how often the rarest term of the query occurs in training data (Duet paper, Figure 5b).
 
-    Queries with a term that never occurs are a class of their own, 0.
+    Queries with a term that never occurs form a class of their own, 0.
 
     Args:
-        values: One row a query, one column a system, as :func:`per_query` gives.
+        values: One row per query and one column per system, as :func:`per_query` returns them.
         topics: The queries: ``qid, query``.
-        training: The texts that a model was trained on, or the occurrences of each term in them.
-        classes: How many classes the other queries are put into, about equally many in each; or the least count of
-            each class, rising from 1.
+        training: The texts that a model was trained on, or the number of occurrences of each term in them.
+        classes: The number of classes of about equal size for the other queries; or the smallest count of each class,
+            in ascending order from 1.
 
     Raises:
-        ValueError: If a query of the values is not among the topics, if values are missing or occur twice, or if the
-            counts do not rise from 1.
-        TypeError: If ``training`` is one string.
+        ValueError: If the topics lack a query of the values, if values are missing or repeated, or if the counts are
+            not in ascending order from 1.
+        TypeError: If ``training`` is a single string.
 
     Example::
 
@@ -142,7 +141,7 @@ def by_rarity(
     rarest = _queries(values, topics).map(lambda query: min(map(_count(occurrences), tokenise(query)), default=0))
     starts = _quantiles(rarest[rarest > 0], classes) if isinstance(classes, int) else list(classes)
     if starts[0] != 1 or any(low >= high for low, high in pairwise(starts)):
-        raise ValueError(f"classes must be counts that rise from 1, or their number, not {classes!r}")
+        raise ValueError(f"classes must be counts in ascending order from 1, or a number of classes, not {classes!r}")
     return Breakdown(values, _classes(rarest, [0, *starts], "occurrences of the rarest query term"))
 
 
@@ -155,7 +154,7 @@ def count_terms(texts: Iterable[str]) -> Counter[str]:
         2
     """
     if isinstance(texts, str):
-        raise TypeError("training texts must be several strings, not one")
+        raise TypeError("training texts must be an iterable of strings, not a single string")
     return Counter(chain.from_iterable(map(tokenise, texts)))
 
 
@@ -167,14 +166,14 @@ def _queries(values: pd.DataFrame, topics: pd.DataFrame) -> pd.Series:
     """The text of each query of the values."""
     require_columns(topics, ("qid", "query"), "topics")
     queries = topics.drop_duplicates("qid").set_index("qid")["query"]
-    lacking = values.index.difference(queries.index)
-    if len(lacking):
-        raise ValueError(f"topics lack query {lacking[0]!r} ({len(lacking)} queries in all) that has values")
+    missing = values.index.difference(queries.index)
+    if len(missing):
+        raise ValueError(f"topics lack query {missing[0]!r} ({len(missing)} queries in all), which has values")
     return queries.reindex(values.index)
 
 
 def _large_enough(numbers: pd.Series, least: int) -> list[int]:
-    """Where classes of neighbouring numbers start, so that each has so many queries."""
+    """Where classes of neighbouring numbers start, so that each has at least so many queries."""
     starts, size, last = [], 0, None
     for number, count in numbers.value_counts().sort_index().items():
         if size == 0:
@@ -188,7 +187,7 @@ def _large_enough(numbers: pd.Series, least: int) -> list[int]:
 
 
 def _quantiles(numbers: pd.Series, classes: int) -> list[int]:
-    """Where classes of about equal size start; fewer than asked for where many numbers are equal."""
+    """Where classes of about equal size start; there are fewer classes if many numbers are equal."""
     if numbers.empty or classes < 2:
         return [1]
     inner = np.quantile(numbers, np.arange(1, classes) / classes, method="higher")
@@ -196,7 +195,7 @@ def _quantiles(numbers: pd.Series, classes: int) -> list[int]:
 
 
 def _classes(numbers: pd.Series, starts: Sequence[int], name: str) -> pd.Series:
-    """The class of each number, labelled by what it holds."""
+    """The class of each number, labelled with its range."""
     labels = [str(low) if high == low + 1 else f"{low}–{high - 1}" for low, high in pairwise(starts)]
     codes = np.searchsorted(starts, numbers, side="right") - 1
     classes = pd.Categorical.from_codes(codes, [*labels, f"{starts[-1]}+"], ordered=True)
@@ -204,6 +203,6 @@ def _classes(numbers: pd.Series, starts: Sequence[int], name: str) -> pd.Series:
 
 
 def _shifts(count: int) -> np.ndarray:
-    """Where the systems' marks stand, side by side, from the middle of a class."""
+    """Offsets of the marks of systems, side by side, from the middle of a class."""
     width = min(SPREAD, STEP * (count - 1))
     return np.linspace(-width / 2, width / 2, count)

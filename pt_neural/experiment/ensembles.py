@@ -1,4 +1,4 @@
-"""Ensembles: the scores of several rankers as features of boosted trees, by cross-validation over queries."""
+"""Ensembles: boosted trees over the scores of several rankers, by cross-validation over queries."""
 
 import warnings
 from collections.abc import Iterator
@@ -15,10 +15,10 @@ from pt_neural.rankers.mixture import Normalise, normalised
 
 
 class CrossValidated(pt.Transformer):
-    """The results of all queries, each ranked by a learner that was not fitted on it; runs in ``pt.Experiment``.
+    """The results of all queries, each ranked by a learner that was not fitted on it; a system for ``pt.Experiment``.
 
     Attributes:
-        run: The result frame: the columns of the pipeline with the learners' ``score`` and ``rank``.
+        run: The result frame: the columns of the pipeline, with the ``score`` and ``rank`` of the learners.
         folds: Frame with the ``fold`` of each ``qid``.
         learners: The fitted learner that ranked each fold.
     """
@@ -31,10 +31,10 @@ class CrossValidated(pt.Transformer):
         self.learners = learners
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """The results of the queries that come in, those of them that were in a fold."""
+        """The results of the incoming queries, as far as they were in a fold."""
         pt.validate.columns(inp, includes=["qid"], context=self)
         if len(inp) and not inp["qid"].isin(self.folds["qid"]).any():
-            raise ValueError("an ensemble by cross-validation ranks only the queries that it was made with")
+            raise ValueError("a cross-validated ensemble ranks only the queries that it was made with")
         return inp[["qid"]].drop_duplicates().merge(self.run, on="qid")
 
     def __repr__(self) -> str:
@@ -53,25 +53,25 @@ def cross_validate(
     seed: int = 13,
     verbose: bool = False,
 ) -> CrossValidated:
-    """Rank by an ensemble of rankers: each fold of the queries by boosted trees that were fitted on the others.
+    """Rank by an ensemble of rankers: each fold of the queries by boosted trees fitted on the other folds.
 
-    Match-Tensor paper, sections 5.8 and 6.7: a ranker that gains little from BM25 as a second feature knows already
-    what BM25 knows. The features are computed once. Queries are put into folds, never single documents; queries
-    without judgements are ranked, and no learner is fitted on them.
+    Match-Tensor paper, sections 5.8 and 6.7: a ranker that gains little from BM25 as a second feature already knows
+    what BM25 knows. The features are computed once. Folds are of queries, so that all candidates of a query are in one
+    fold. Queries without judgements are ranked, but no learner is fitted on them.
 
     Args:
-        pipeline: Rankers joined by PyTerrier's ``**``, behind the candidates. ``pt.Transformer.identity()`` stands
-            for the score that the candidates bring; a first stage such as ``bm25`` scores them anew.
+        pipeline: Candidates, then rankers joined by PyTerrier's ``**``. ``pt.Transformer.identity()`` stands for the
+            score of the candidates; a first stage such as ``bm25`` scores them again.
         topics: The queries (``qid, query``), or a result frame if the pipeline begins with a re-ranker.
-        qrels: Their judgements: ``qid, docno, label``. Documents that were not judged have label 0.
+        qrels: Their judgements: ``qid, docno, label``. Unjudged documents have label 0.
         folds: A number of random folds, or a frame with ``qid`` and ``fold``.
         learner: An unfitted learner with the interface of ``lightgbm.LGBMRanker`` (``xgboost.XGBRanker`` has it too),
-            fitted by ``pt.ltr.apply_learned_model(.., form="ltr")``. None: LambdaMART, 100 trees of 7 leaves at a
-            learning rate of 0.05, which suits a few features of some hundred queries.
-        normalise: Each feature within each query, which makes scores of different queries comparable: ``"minmax"``
-            to [0, 1], as LETOR has it, ``"zscore"``, or None for features as they are.
-        validation: Whether the next fold is held out as the learner's validation data, for learners that stop early.
-        seed: Of the random folds, and of the default learner.
+            fitted by ``pt.ltr.apply_learned_model(.., form="ltr")``. None: LambdaMART with 100 trees of 7 leaves at a
+            learning rate of 0.05, which suits a few features of a few hundred queries.
+        normalise: How to normalise each feature within each query, to make scores of different queries comparable:
+            ``"minmax"`` to [0, 1], as in LETOR, ``"zscore"``, or None to keep the features as they are.
+        validation: Whether to hold out the next fold as validation data, for learners that stop early.
+        seed: Seed of the random folds and of the default learner.
         verbose: Show a progress bar over the folds.
 
     Returns:
@@ -117,12 +117,12 @@ def _with_features(pipeline: pt.Transformer, topics: pd.DataFrame) -> pd.DataFra
 
 def _fold_of_each_query(folds: int | pd.DataFrame, qids: list[str], seed: int) -> pd.Series:
     if isinstance(folds, int) and len(qids) < folds:
-        raise ValueError(f"{folds} folds need as many queries with candidates, and there are {len(qids)}")
+        raise ValueError(f"{folds} folds need at least as many queries with candidates, but there are {len(qids)}")
     return pd.Series(assign_folds(folds, qids, seed), index=qids)
 
 
 def _examples(run: pd.DataFrame, normalise: Normalise) -> pd.DataFrame:
-    """What a learner is to see of a run: no texts, and features within each query."""
+    """What a learner sees of a run: no texts, and features normalised within each query."""
     columns = [column for column in ("qid", "query", "docno", "score", "rank", "features") if column in run]
     queries = pd.factorize(run["qid"])[0]
     features = np.stack(run["features"].tolist()).astype(np.float64)
@@ -135,11 +135,11 @@ def _splits(
 ) -> Iterator[tuple[object, pd.Series, pd.Series, pd.Series]]:
     """For each fold the rows to fit on, to validate on and to rank.
 
-    Without validation data, which PyTerrier demands, the rows to fit on stand for them.
+    PyTerrier requires validation rows; unless a fold is held out, they are the rows to fit on.
     """
     names = sorted(set(folds))
     if validation and len(names) < 3:
-        raise ValueError("validation needs a fold of its own: there must be at least 3 folds")
+        raise ValueError("validation takes a fold of its own: there must be at least 3 folds")
     for place, fold in enumerate(names):
         ranked, held_out = folds == fold, folds == names[(place + 1) % len(names)]
         fitted = judged & ~ranked & ~held_out if validation else judged & ~ranked
@@ -149,7 +149,7 @@ def _splits(
 def _fitted(
     learner: Any, seed: int, train: pd.DataFrame, validation: pd.DataFrame, labels: pd.DataFrame, fold: object
 ) -> pt.Transformer:
-    """A learner in PyTerrier's clothes, fitted on some of the rows."""
+    """A fitted learner as a PyTerrier transformer."""
     from sklearn.base import clone
 
     for rows in (train, validation):
@@ -160,13 +160,13 @@ def _fitted(
             )
     model = pt.ltr.apply_learned_model(_boosted_trees(seed) if learner is None else clone(learner), form="ltr")
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="The argument 'eval_set' is deprecated")  # PyTerrier's affair
+        warnings.filterwarnings("ignore", message="The argument 'eval_set' is deprecated")  # by PyTerrier
         model.fit(train, labels, validation, labels)
     return model
 
 
 def _boosted_trees(seed: int) -> Any:
-    """LambdaMART for few features and little data, the same on every machine, and silent."""
+    """LambdaMART for few features and little data: deterministic and silent."""
     from lightgbm import LGBMRanker
 
     size = {"n_estimators": 100, "num_leaves": 7, "learning_rate": 0.05}

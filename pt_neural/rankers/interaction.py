@@ -46,10 +46,12 @@ class InteractionRanker(Trained):
         return self._scorer(self.reader, frame)(network)
 
     def _scorer(self, reader: Reader, frame: pd.DataFrame) -> Scorer:
-        pairs = self._pairs(reader, frame)
+        pairs = self._frame_pairs(reader, frame)
         return lambda network: self.score_texts(network, *pairs)
 
-    def _pairs(self, reader: Reader, frame: pd.DataFrame) -> tuple[Pairs, np.ndarray, np.ndarray, KeptReader | None]:
+    def _frame_pairs(
+        self, reader: Reader, frame: pd.DataFrame
+    ) -> tuple[Pairs, np.ndarray, np.ndarray, KeptReader | None]:
         """The rows of a frame as :meth:`score_texts` takes them."""
         query_rows, query_texts = distinct_queries(frame)
         document_rows, sequences, vocabulary = self._frame_documents(frame)

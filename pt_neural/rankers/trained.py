@@ -19,9 +19,8 @@ from pt_neural.rankers.ranker import Ranker, digest
 from pt_neural.rankers.readers.reader import Reader
 from pt_neural.training import Training, losses
 from pt_neural.training.devices import known_device, require_available, torch_device
-from pt_neural.training.evaluation import dev_evaluator
+from pt_neural.training.examples import dev_evaluator, make_examples
 from pt_neural.training.examples import digest as frames_digest
-from pt_neural.training.examples import make_examples
 from pt_neural.training.groups import Report
 from pt_neural.training.sampling import GroupBatches
 

@@ -10,23 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from pt_neural._artifacts import ArtifactError, read_json, write_json
-from pt_neural.text.arrays import load_array
+from pt_neural._artifacts import ArtifactError, load_array, read_json, write_json
 from pt_neural.text.packed import PackedSequences
-from pt_neural.text.tokeniser import tokenise
+from pt_neural.text.tokens import tokenise
 
 
 class Vocabulary:
-    """Terms with ids from 0, and their frequencies where they were counted.
+    """Terms with ids from 0, and their frequencies if they were counted.
 
     Args:
         terms: Distinct strings without tab or newline; a term's position is its id.
         collection_frequency: Occurrences of each term, int64; None if not counted.
-        document_frequency: Documents that hold each term, int64; None if not counted.
-        num_documents: Number of documents that were counted, empty ones included.
+        document_frequency: Number of documents with each term, int64; None if not counted.
+        num_documents: Number of documents counted, empty ones included.
 
     Raises:
-        ValueError: If a term occurs twice or holds a tab or newline, or if a count is missing.
+        ValueError: If a term is repeated or contains a tab or newline, or if a count is missing.
 
     Example::
 
@@ -52,12 +51,12 @@ class Vocabulary:
     def build(
         cls, token_lists: Iterable[Sequence[str]], *, min_count: int = 1, max_terms: int | None = None
     ) -> "Vocabulary":
-        """Count terms; ids go by falling collection frequency, equal ones in order of the term.
+        """Count terms and number them by falling collection frequency, ties in alphabetical order.
 
         Args:
             token_lists: The tokens of each document; read once.
             min_count: Leave out terms that occur less often.
-            max_terms: Keep only that many of the most frequent terms; None keeps all.
+            max_terms: Keep only this many of the most frequent terms; None keeps all.
         """
         occurrences, documents, num_documents = Counter(), Counter(), 0
         for tokens in token_lists:
@@ -83,7 +82,7 @@ class Vocabulary:
         return np.fromiter(self.lookup(tokens), dtype=np.int32)
 
     def mapping_to(self, other: "Vocabulary") -> np.ndarray:
-        """From ids here to ids there: int32 array of shape ``(len(self),)``, -1 where ``other`` lacks a term."""
+        """The id of each term in another vocabulary: int32 array of shape ``(len(self),)``, -1 where it is missing."""
         return other.ids(self.terms)
 
     def __contains__(self, term: object) -> bool:
@@ -96,7 +95,7 @@ class Vocabulary:
         return f"Vocabulary({len(self):,} terms)"
 
     def save(self, directory: str | Path) -> None:
-        """Write ``terms.txt`` (UTF-8, a term a line), ``counts.json`` and the counted frequencies as ``.npy``."""
+        """Write ``terms.txt`` (UTF-8, one term per line), ``counts.json`` and the frequencies as ``.npy`` files."""
         directory = Path(directory)
         directory.mkdir(parents=True, exist_ok=True)
         write_lines(directory / "terms.txt", self.terms)
@@ -110,7 +109,7 @@ class Vocabulary:
         """Read what :meth:`save` wrote.
 
         Raises:
-            ArtifactError: If a file is missing, damaged or does not fit the others; it is named.
+            ArtifactError: If a file is missing, damaged or does not fit the others; the message names it.
         """
         directory = Path(directory)
         terms = read_lines(directory / "terms.txt")
@@ -136,7 +135,7 @@ def tokenise_packed(texts: Iterable[Any], vocabulary: Vocabulary, *, drop_unknow
     Args:
         texts: Strings; anything else, such as None or NaN, gives an empty sequence.
         vocabulary: Gives the ids.
-        drop_unknown: Leave unknown terms out, instead of keeping their places with -1.
+        drop_unknown: Leave unknown terms out instead of keeping them as -1.
 
     Example::
 
@@ -192,8 +191,8 @@ class OwnIds:
 
 
 def rank_terms(terms: Sequence[str], frequency: np.ndarray, *, min_count: int, max_terms: int | None) -> np.ndarray:
-    """Positions of the terms to keep, by falling frequency, equal ones in order of the term."""
-    # Python sorts twice, stably: NumPy would pad every term to the longest one.
+    """Positions of the terms to keep, by falling frequency, ties in alphabetical order."""
+    # Python sorts the strings, since NumPy would pad every term to the length of the longest.
     order = sorted(range(len(terms)), key=terms.__getitem__)
     order = np.array(order, dtype=np.int64)
     order = order[np.argsort(-frequency[order], kind="stable")]
@@ -201,7 +200,7 @@ def rank_terms(terms: Sequence[str], frequency: np.ndarray, *, min_count: int, m
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Write strings without newlines, one a line, in UTF-8 that lets lone surrogates pass."""
+    """Write strings without newlines, one per line, in UTF-8 that may hold lone surrogates."""
     with path.open("w", encoding="utf-8", errors="surrogatepass", newline="\n") as file:
         file.writelines(f"{line}\n" for line in lines)
 
@@ -236,7 +235,7 @@ def _counts(frequency: np.ndarray | None, terms: Sequence[str]) -> np.ndarray | 
 def _check_terms(terms: Sequence[str]) -> None:
     for term in terms:
         if "\n" in term or "\t" in term:
-            raise ValueError(f"a term must not hold a tab or newline: {term!r}")
+            raise ValueError(f"a term must not contain a tab or newline: {term!r}")
     if len(set(terms)) < len(terms):
         repeated, count = Counter(terms).most_common(1)[0]
         raise ValueError(f"terms must be distinct: {repeated!r} occurs {count} times")

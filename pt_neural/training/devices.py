@@ -1,16 +1,16 @@
-"""Where networks compute, checked before they do."""
+"""Devices for networks, checked before use."""
 
 import torch
 
 
 def torch_device(name: str) -> torch.device:
-    """The device to score on; ``"auto"`` is a CUDA GPU if there is one, else the processor.
+    """The device to score on; ``"auto"`` is a CUDA GPU if there is one, else the CPU.
 
     Args:
         name: ``"auto"``, or a name that torch knows, such as ``"cpu"`` or ``"cuda:1"``.
 
     Raises:
-        ValueError: If there is no such device here.
+        ValueError: If there is no such device.
     """
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -20,7 +20,7 @@ def torch_device(name: str) -> torch.device:
 
 
 def known_device(name: str) -> torch.device:
-    """The device that torch calls so, whether it is there or not; ValueError if there is no such name."""
+    """The device of that name, available or not; ValueError if torch does not know the name."""
     try:
         return torch.device(name)
     except (RuntimeError, TypeError):
@@ -28,11 +28,11 @@ def known_device(name: str) -> torch.device:
 
 
 def require_available(name: str, kind: str, index: int = 0) -> None:
-    """Raise ValueError if a device that the user names is not there.
+    """Raise ValueError if a device is not available.
 
     Args:
-        name: As the user gave it.
-        kind: ``"cuda"``, ``"mps"``, or ``"gpu"`` for either; others are left to torch and Lightning.
+        name: The name that the user gave.
+        kind: ``"cuda"``, ``"mps"``, or ``"gpu"`` for either; anything else is left to torch and Lightning.
         index: Number of the CUDA GPU.
     """
     cuda = torch.cuda.is_available() and index < torch.cuda.device_count()

@@ -1,4 +1,4 @@
-"""Who is trained against whom: pairs of a query and a relevant document, and where their negatives come from."""
+"""Training groups: pairs of a query and a relevant document, and the candidates for their negatives."""
 
 from dataclasses import dataclass, field
 
@@ -14,17 +14,17 @@ _NOT_RETRIEVED = "relevant documents that are not among the candidates"
 
 @dataclass(frozen=True)
 class Groups:
-    """Who is trained against whom; queries and documents are numbers.
+    """Groups of a query, a relevant document and a pool of negatives; queries and documents are numbers.
 
     Attributes:
-        queries: Query of each group, int64 of shape ``(len(self),)``.
-        positives: Its relevant document, int64.
-        labels: The grade of that document, float32.
-        pools: Which pool of negatives belongs to each group, int64; None if negatives are not from candidates.
-        pool_documents: The documents of each pool.
-        pool_labels: Their grades, in the same order, float32.
+        queries: The query of each group, int64 of shape ``(len(self),)``.
+        positives: Its relevant document, int64 of that shape.
+        labels: The grade of that document, float32 of that shape.
         relevant: All pairs judged relevant, as sorted numbers ``query * num_documents + document``.
         num_documents: Number of documents that negatives may be drawn from.
+        pools: The number of each group's pool of negatives, int64; None if negatives do not come from candidates.
+        pool_documents: The documents of each pool.
+        pool_labels: Their grades, float32 of shape ``(len(pool_documents.terms),)``.
     """
 
     queries: np.ndarray
@@ -40,7 +40,7 @@ class Groups:
         return len(self.queries)
 
     def is_relevant(self, queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
-        """Whether documents were judged relevant to queries; arrays of any shapes that fit each other."""
+        """Whether documents were judged relevant to queries; the arrays are broadcast together."""
         return _contains(self.relevant, queries * self.num_documents + documents)
 
 
@@ -49,11 +49,11 @@ class Report:
     """What a model was trained on, and what was left out and why.
 
     Attributes:
-        queries: Queries with at least one group.
-        groups: Groups: pairs of a query and a relevant document.
-        documents: Documents that negatives may be drawn from.
-        negatives: Where they come from, as :class:`~pt_neural.Training` names it.
-        dropped: Number of queries, or of judged documents, by the reason why they were left out.
+        queries: Number of queries with at least one group.
+        groups: Number of groups, that is, of pairs of a query and a relevant document.
+        documents: Number of documents that negatives may be drawn from.
+        negatives: Where negatives come from, see :class:`~pt_neural.Training`.
+        dropped: Number of queries or judged documents that were left out, by reason.
     """
 
     queries: int
@@ -76,9 +76,9 @@ class Pairs:
 
     Args:
         candidates: Frame with ``qid, docno``.
-        qrels: Frame with ``qid, docno, label``; of judgements of one pair the first counts.
+        qrels: Frame with ``qid, docno, label``; if a pair is judged twice, the first judgement counts.
         qids: The queries, in the order of their numbers.
-        docnos: The documents, likewise.
+        docnos: The documents, in the order of their numbers.
     """
 
     def __init__(self, candidates: pd.DataFrame, qrels: pd.DataFrame, qids: pd.Index, docnos: pd.Index):
@@ -98,11 +98,11 @@ class Pairs:
         return queries[known].astype(np.int64) * self.num_documents + documents[known], known
 
     def split(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Queries and documents of pairs."""
+        """The queries and the documents of pairs."""
         return keys // self.num_documents, keys % self.num_documents
 
     def labels_of(self, keys: np.ndarray) -> np.ndarray:
-        """The grades of pairs, NaN where they were not judged."""
+        """The grades of pairs; NaN for pairs without a judgement."""
         places = np.minimum(np.searchsorted(self.judged, keys), max(len(self.judged) - 1, 0))
         if not len(self.judged):
             return np.full(len(keys), np.nan, dtype=np.float32)
@@ -110,10 +110,10 @@ class Pairs:
 
 
 def make_groups(pairs: Pairs, training: Training) -> tuple[Groups, Report]:
-    """One group for each query and relevant document, as far as there are negatives for it.
+    """One group for each query and relevant document for which there are negatives.
 
     Raises:
-        ValueError: If there are none; the message says why.
+        ValueError: If there are no groups; the message says why.
     """
     relevant = pairs.judged[pairs.labels > 0]
     positive, labels = relevant, pairs.labels[pairs.labels > 0]
@@ -137,10 +137,10 @@ def make_groups(pairs: Pairs, training: Training) -> tuple[Groups, Report]:
 def _others_exist(
     pairs: Pairs, relevant: np.ndarray, queries: np.ndarray, documents: np.ndarray, training: Training
 ) -> np.ndarray:
-    """Whether there is any document that may be a negative, for each group."""
+    """Whether each group has any document that may be a negative."""
     relevant_queries, relevant_documents = pairs.split(relevant)
     others = pairs.num_documents
-    if training.negatives == "in-batch":  # they come from the documents of the groups only
+    if training.negatives == "in-batch":  # drawn from the documents of groups only
         others = len(np.unique(documents))
         relevant_queries = relevant_queries[np.isin(relevant_documents, documents)]
     return np.bincount(relevant_queries, minlength=len(pairs.qids))[queries] < others
@@ -150,7 +150,7 @@ def positives_alone(pairs: Pairs) -> tuple[Groups, Report]:
     """One group for each query and relevant document, for models that learn without negatives.
 
     Raises:
-        ValueError: If there are none; the message says why.
+        ValueError: If there are no groups; the message says why.
     """
     _require_relevant(pairs)
     relevant, labels = pairs.judged[pairs.labels > 0], pairs.labels[pairs.labels > 0]
@@ -173,7 +173,7 @@ def _account(pairs: Pairs, relevant: np.ndarray, queries: np.ndarray, usable: np
 
 
 def _without_relevant(pairs: Pairs, relevant: np.ndarray) -> dict[str, int]:
-    """Queries that are left out of any training, by the reason why."""
+    """Numbers of queries that no training can use, by reason."""
     with_relevant = len(np.unique(pairs.split(relevant)[0]))
     return {
         "queries without judgements": pairs.unjudged_queries,
@@ -185,14 +185,14 @@ def _without_relevant(pairs: Pairs, relevant: np.ndarray) -> dict[str, int]:
 
 
 class _Pools:
-    """The candidates that may be negatives, for each query and grade of its positives."""
+    """The candidates that may be negatives, for each query and each grade of its positives."""
 
     def __init__(self, pairs: Pairs, queries: np.ndarray, labels: np.ndarray, training: Training):
         kinds, self.of_group = np.unique(np.stack([queries, labels]), axis=1, return_inverse=True)
         source = pairs.candidates if training.negatives == "retrieved" else pairs.judged
         candidate_queries, candidate_documents = pairs.split(source)
         candidate_labels = pairs.labels_of(source)
-        order = np.random.default_rng(training.seed).permutation(len(source))  # a pool is read in stretches
+        order = np.random.default_rng(training.seed).permutation(len(source))  # since a pool is read in stretches
         order = order[np.argsort(candidate_queries[order], kind="stable")]
         bounds = np.searchsorted(candidate_queries[order], [kinds[0], kinds[0] + 1])
         chosen = []

@@ -8,7 +8,7 @@ from ir_measures import AP, RR, P, nDCG
 import pt_neural as pn
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def setting():
     """Forty queries with thirty documents; the truth is 0.3 of one noisy score and 0.7 of another."""
     random = np.random.default_rng(5)
@@ -59,35 +59,30 @@ def test_the_smallest_rank_loss_is_the_best(setting):
 
 def test_measures_by_name(setting):
     _, candidates, qrels, other = setting
-    curves = [pn.tune_alpha(pn.Mixture(other), candidates, qrels, measure, points=5) for measure in ("map", AP)]
+    curves = [pn.tune_alpha(pn.Mixture(other), candidates, qrels, measure, points=3) for measure in ("map", AP)]
     pd.testing.assert_frame_equal(curves[0].to_frame(), curves[1].to_frame())
 
 
-def test_each_side_runs_once(setting):
+def test_each_side_runs_once_and_ties_go_to_the_smaller_alpha(setting):
     topics, candidates, qrels, _ = setting
     runs = []
 
     def count(frame):
         runs.append(len(frame))
-        return frame.assign(score=frame["other"])
+        return frame
 
-    pn.tune_alpha(pt.Transformer.from_df(candidates) >> pn.Mixture(pt.apply.generic(count)), topics, qrels)
+    pipeline = pt.Transformer.from_df(candidates) >> pn.Mixture(pt.apply.generic(count))
+    assert pn.tune_alpha(pipeline, topics, qrels, points=11).alpha == 0.0
     assert runs == [len(candidates)]
-
-
-def test_ties_go_to_the_smaller_alpha(setting):
-    _, candidates, qrels, _ = setting
-    same = pt.apply.generic(lambda frame: frame)
-    assert pn.tune_alpha(pn.Mixture(same), candidates, qrels).alpha == 0.0
 
 
 def test_folds_rank_each_query_with_an_alpha_chosen_without_it(setting):
     topics, candidates, qrels, other = setting
     folds = pd.DataFrame({"qid": topics["qid"], "fold": [i % 2 for i in range(40)]})
-    curve = pn.tune_alpha(pn.Mixture(other), candidates, qrels, folds=folds)
+    curve = pn.tune_alpha(pn.Mixture(other), candidates, qrels, points=11, folds=folds)
     for fold in (0, 1):
         rest = folds.loc[folds["fold"] != fold, "qid"]
-        alone = pn.tune_alpha(pn.Mixture(other), candidates[candidates["qid"].isin(rest)], qrels)
+        alone = pn.tune_alpha(pn.Mixture(other), candidates[candidates["qid"].isin(rest)], qrels, points=11)
         assert curve.fold_alphas[fold] == alone.alpha
         mine = curve.run[curve.run["qid"].isin(folds.loc[folds["fold"] == fold, "qid"])]
         np.testing.assert_allclose(
@@ -98,7 +93,7 @@ def test_folds_rank_each_query_with_an_alpha_chosen_without_it(setting):
 
 def test_random_folds_depend_on_the_seed_only(setting):
     _, candidates, qrels, other = setting
-    first, second = (pn.tune_alpha(pn.Mixture(other), candidates, qrels, folds=5, seed=1) for _ in range(2))
+    first, second = (pn.tune_alpha(pn.Mixture(other), candidates, qrels, points=5, folds=5, seed=1) for _ in range(2))
     assert first.fold_alphas == second.fold_alphas
     assert len(first.fold_alphas) == 5
 
@@ -126,12 +121,13 @@ def test_clear_errors(setting):
     with pytest.raises(ValueError, match="no query has a judgement"):
         pn.tune_alpha(pn.Mixture(other), candidates, qrels.assign(qid="elsewhere"))
     with pytest.raises(ValueError, match="folds"):
-        pn.tune_alpha(pn.Mixture(other), candidates, qrels, folds=1)
+        pn.tune_alpha(pn.Mixture(other), candidates, qrels, points=2, folds=1)
     with pytest.raises(ValueError, match="'q0' occurs twice"):
         pn.tune_alpha(pt.Transformer.from_df(candidates) >> pn.Mixture(other), pd.concat([topics, topics]), qrels)
     with pytest.raises(ValueError, match="columns qid and fold"):
-        pn.tune_alpha(pn.Mixture(other), candidates, qrels, folds=pd.DataFrame({"query-id": ["q0"]}))
+        pn.tune_alpha(pn.Mixture(other), candidates, qrels, points=2, folds=pd.DataFrame({"query-id": ["q0"]}))
     with pytest.raises(ValueError, match="points"):
         pn.tune_alpha(pn.Mixture(other), candidates, qrels, points=0)
+    one = pd.DataFrame({"qid": ["q0"], "fold": [0]})
     with pytest.raises(ValueError, match="no fold for query 'q1'"):
-        pn.tune_alpha(pn.Mixture(other), candidates, qrels, folds=pd.DataFrame({"qid": ["q0"], "fold": [0]}))
+        pn.tune_alpha(pn.Mixture(other), candidates, qrels, points=2, folds=one)

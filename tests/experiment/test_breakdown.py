@@ -36,16 +36,13 @@ def test_small_classes_join_their_neighbours(values, topics):
     assert classes(by_length(values, topics, min_queries=2).to_frame()) == {"0–1": 3, "2": 2, "3+": 2}
     assert classes(by_length(values, topics, min_queries=3).to_frame()) == {"0–1": 3, "2+": 4}
     assert classes(by_length(values, topics, min_queries=20).to_frame()) == {"0+": 7}
-
-
-def test_longest_queries_are_one_class(values, topics):
     assert classes(by_length(values, topics, longest=2, min_queries=1).to_frame()) == {"0": 1, "1": 2, "2+": 4}
 
 
 def test_rarest_term_by_hand(values, topics):
     counts = {"river": 9, "city": 4, "old": 2, "an": 1}
     frame = by_rarity(values, topics, counts, classes=[1, 2, 5]).to_frame()
-    # rarest: river 9; city 4; city 4; old 2; an 1; a never; no term at all
+    # The rarest terms: river 9; city 4; city 4; old 2; an 1; a, unseen; and no term at all.
     assert classes(frame) == {"0": 2, "1": 1, "2–4": 3, "5+": 1}
     assert frame.columns[0] == "occurrences of the rarest query term"
     np.testing.assert_allclose(frame["one"], [(0.5 + 0.6) / 2, 0.4, (0.1 + 0.2 + 0.3) / 3, 0.0])
@@ -54,7 +51,7 @@ def test_rarest_term_by_hand(values, topics):
 def test_texts_are_counted(values, topics):
     texts = ["River, river, city", "the old city"]
     assert dict(count_terms(texts)) == {"river": 2, "city": 2, "the": 1, "old": 1}
-    frames = [by_rarity(values, topics, some, classes=[1, 2]).to_frame() for some in (texts, count_terms(texts))]
+    frames = [by_rarity(values, topics, each, classes=[1, 2]).to_frame() for each in (texts, count_terms(texts))]
     pd.testing.assert_frame_equal(*frames)
     assert classes(frames[0]) == {"0": 3, "1": 1, "2+": 3}
 
@@ -105,7 +102,7 @@ def test_intervals_of_many_systems_are_left_out_unless_asked_for(values, topics)
 def test_clear_errors(values, topics):
     with pytest.raises(ValueError, match="topics lack query 'q6' \\(1 queries"):
         by_length(values, topics[topics["qid"] != "q6"])
-    with pytest.raises(ValueError, match="counts that rise from 1"):
+    with pytest.raises(ValueError, match="counts in ascending order from 1"):
         by_rarity(values, topics, {}, classes=[2, 5])
     with pytest.raises(ValueError, match="topics lacks query; it has qid"):
         by_length(values, topics[["qid"]])
@@ -113,5 +110,5 @@ def test_clear_errors(values, topics):
         by_length(pd.concat([values, values]), topics)
     with pytest.raises(ValueError, match="values has no query"):
         by_rarity(values.iloc[:0], topics, {})
-    with pytest.raises(TypeError, match="several strings"):
+    with pytest.raises(TypeError, match="iterable of strings"):
         by_rarity(values, topics, "one text")

@@ -1,22 +1,27 @@
-import argparse
 import json
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from pipelines import duet, duet_figures
-from pipelines.common import load
-from pipelines.reranking import chosen_grades, grade_scheme, hard_negatives
+import pt_neural as pn
+from pipelines.common.collection import load
+from pipelines.duet import __main__ as duet
+from pipelines.duet import figures
+from pipelines.duet.rankers import TWO_TOWERS
 
 SMALL = ["--epochs", "1", "--batch-size", "8", "--dim", "8", "--depth", "20", "--groups", "12", "--sizes", "2"]
 NETWORK = ["--document-terms", "30", "--filters", "4", "--pooling", "5", "--ngrams", "50"]
 
 
 @pytest.fixture(scope="module")
-def results(run_in, tmp_path_factory):
+def results(run):
     """All rows and figures, with two seeds."""
-    return run_in(tmp_path_factory.mktemp("duet"), duet, *SMALL, *NETWORK, "--seeds", "13", "14")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(TWO_TOWERS, "dssm", partial(pn.DSSM, layers=(16, 8)))
+        patch.setitem(TWO_TOWERS, "cdssm", partial(pn.CDSSM, filters=16, dim=8))
+        return run(duet, *SMALL, *NETWORK, "--seeds", "13", "14")
 
 
 def means(table):
@@ -50,7 +55,7 @@ def test_the_duet_is_compared_with_its_parts_and_the_best_baseline(results):
 def test_figure_4_compares_negatives(results):
     table, frame = means(pd.read_csv(results / "table2.csv")), pd.read_csv(results / "figure4.csv")
     assert frame["system"].tolist() == ["Local", "Distributed", "Duet"] * 2
-    assert "retrieved" in frame  # nothing was judged not relevant
+    assert "retrieved" in frame  # no document was judged not relevant
     ten = frame[frame["measure"] == "nDCG@10"].set_index("system")
     np.testing.assert_allclose(ten["retrieved"], table["nDCG@10"][ten.index], atol=2e-4)
     np.testing.assert_allclose(ten["difference"], ten["retrieved"] - ten["random"], atol=2e-4)
@@ -83,66 +88,33 @@ def test_figure_7_doubles_the_queries(results):
     more = frame[frame["training"] == "same number of groups seen"]
     assert (more["queries"] * more["epochs"]).tolist() == [12] * 6
     largest = frame[frame["queries"] == 12].groupby("system")["nDCG@10"].nunique()
-    assert largest.tolist() == [1, 1, 1]  # one model is both
+    assert largest.tolist() == [1, 1, 1]  # which is one model
 
 
-def test_the_folder_tells_what_made_the_results(results):
+def test_the_folder_tells_how_the_results_were_made(results):
     settings = json.loads((results / "settings.json").read_text())
     assert settings["chosen"]["negatives"] == "retrieved"
     assert settings["chosen"]["grades"] is None
     assert settings["arguments"]["seeds"] == [13, 14]
     histories = pd.read_csv(results / "histories.csv")
-    assert histories["system"].nunique() == 3 + 3 * 2  # figure 7's are not among them
+    assert histories["system"].nunique() == 3 + 3 * 2  # those of Figure 7 are not among them
     for number in (4, 5, 6, 7):
         assert (results / f"figure{number}.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_an_interrupted_run_goes_on(run, capsys):
-    options = [*SMALL, *NETWORK, "--models", "local", "--figures"]
-    run(duet, *options)
-    assert "/duet-local-" in capsys.readouterr().out
-    run(duet, *options)
-    assert "building" not in capsys.readouterr().out
-    run(duet, *options, "--filters", "5")
-    assert "/duet-local-" in capsys.readouterr().out
-
-
-def test_without_training_queries_untrained_rows_remain(run_in, folder, tmp_path):
-    place = tmp_path / "test-only"
-    (place / "qrels").mkdir(parents=True)
-    for name in ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv"):
-        (place / name).write_bytes((folder / name).read_bytes())
+def test_without_training_queries_untrained_rows_remain(run, test_only):
     with pytest.raises(SystemExit, match=r"which local, duet learn from.*--models lsa sdm ql desm"):
-        run_in(tmp_path / "one", duet, *SMALL, "--models", "local", "duet", "ql", dataset=place)
-    results = run_in(tmp_path / "two", duet, *SMALL, "--models", "ql", "sdm", "lsa", dataset=place)
+        run(duet, "--models", "local", "duet", "ql", dataset=test_only)
+    results = run(duet, "--depth", "20", "--dim", "8", "--models", "ql", "sdm", "lsa", dataset=test_only)
     assert pd.read_csv(results / "table2.csv")["system"].tolist() == ["LSA", "BM25", "SDM", "QL"]
     assert pd.read_csv(results / "figure5-length.csv").columns.tolist()[2:] == ["LSA", "BM25", "SDM", "QL"]
     assert sorted(path.name for path in results.glob("*.png")) == ["figure5.png", "figure6.png", "table2.png"]
 
 
-def test_graded_judgements_choose_negatives_and_grades():
-    graded = pd.DataFrame({"label": [0, 1, 2, 3, 4, 1]})
-    assert hard_negatives(graded) == "judged"
-    assert hard_negatives(graded[graded["label"] > 0]) == "retrieved"
-    assert chosen_grades("auto", graded, "judged") == {1: [0], 2: [0], 3: [1, 0], 4: [2, 1, 0]}
-    assert chosen_grades("auto", graded, "retrieved") is None
-    assert chosen_grades("auto", graded[graded["label"] < 2], "judged") is None
-    assert chosen_grades("all", graded, "judged") is None
-    assert chosen_grades({2: [0]}, graded, "retrieved") == {2: [0]}
-
-
-def test_a_scheme_of_grades_is_read():
-    assert grade_scheme('{"3": [1, 0], "2": [0]}') == {3: [1, 0], 2: [0]}
-    assert grade_scheme("auto") == "auto"
-    for wrong in ("automatic", "[1]", '{"a": [0]}', '{"1": 0}'):
-        with pytest.raises(argparse.ArgumentTypeError, match="auto, all, or such as"):
-            grade_scheme(wrong)
-
-
 def test_bars_of_figure_4():
     rows = [("Duet", "nDCG@10", 0.5, 0.4, 0.0004), ("Local", "nDCG@10", 0.3, 0.2, 0.2)]
     frame = pd.DataFrame(rows, columns=["system", "measure", "judged", "random", "corrected"])
-    (axes,) = duet_figures.negatives(frame, "judged").axes
+    (axes,) = figures.negatives(frame, "judged").axes
     assert [bar.get_height() for bar in axes.patches] == [0.5, 0.3, 0.4, 0.2]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["Duet\np < 0.001", "Local\np = 0.200"]
 
@@ -150,7 +122,7 @@ def test_bars_of_figure_4():
 def test_lines_of_figure_7():
     rows = [("Duet", kind, size, size / 100) for kind in ("one", "more") for size in (8, 16)]
     frame = pd.DataFrame(rows, columns=["system", "training", "queries", "nDCG@10"])
-    axes = duet_figures.learning_curves(frame).axes
+    axes = figures.learning_curves(frame).axes
     assert [ax.get_title() for ax in axes] == ["one", "more"]
     assert axes[1].lines[0].get_xydata().tolist() == [[8, 0.08], [16, 0.16]]
     assert [label.get_text() for label in axes[0].get_xticklabels()] == ["8", "16"]

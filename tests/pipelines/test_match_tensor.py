@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -6,21 +7,29 @@ import pyterrier as pt
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from pipelines import match_tensor, match_tensor_figures
-from pipelines.common import Split, load
-from pipelines.kept import KeptRuns
-from pipelines.match_tensor_evaluation import MEASURES, Evaluation
-from pipelines.match_tensor_examples import first_words, misordered
+from pipelines.common.collection import Split, load
+from pipelines.common.runs import SavedRuns
+from pipelines.match_tensor import __main__ as match_tensor
+from pipelines.match_tensor import figures
+from pipelines.match_tensor.evaluation import MEASURES, Evaluation
+from pipelines.match_tensor.examples import first_words, misordered
+from pipelines.match_tensor.rankers import ALL
 
+UNITS = {"projection": 6, "document_units": 6, "query_units": 4, "hidden": 4}
+TENSOR = {"tensor_size": 4, "filters": 3, "second_filters": 4}
+SIZES = {"SSM": UNITS, "MatchTensor": UNITS | TENSOR, "MatchTensorSSM": UNITS | TENSOR, "DRMM": {}}
 SMALL = ["--epochs", "1", "--batch-size", "8", "--dim", "8", "--depth", "20", "--groups", "12", "--sizes", "2"]
-SMALL += ["--document-terms", "30"]
-OURS = ["SSM", "Match-Tensor", "Match-Tensor+SSM", "Match-Tensor(exact only)+SSM"]
+SMALL += ["--document-terms", "30", "--models", "ssm", "match-tensor", "exact-ssm", "drmm"]
+OURS = ["SSM", "Match-Tensor", "Match-Tensor(exact only)+SSM"]
 
 
 @pytest.fixture(scope="module")
-def results(run_in, tmp_path_factory):
-    """All rows and parts."""
-    return run_in(tmp_path_factory.mktemp("match-tensor"), match_tensor, *SMALL)
+def results(run):
+    """All parts, with small networks."""
+    with pytest.MonkeyPatch.context() as patch:
+        for key, spec in ALL.items():
+            patch.setitem(ALL, key, replace(spec, options=spec.options | SIZES[spec.model.__name__]))
+        return run(match_tensor, *SMALL)
 
 
 def read(results, name):
@@ -28,11 +37,11 @@ def read(results, name):
 
 
 def assert_gains(gains, values, baselines):
-    """Values are rounded to four decimals, and differences in percent to two; of zero there are none."""
-    some = baselines > 0
-    assert some.sum() > 2
-    np.testing.assert_allclose(baselines[some] * (1 + gains[some] / 100), values[some], atol=3e-4)
-    assert not np.isfinite(gains[~some]).any()
+    """Values are rounded to four decimals, and gains in percent to two; there are no gains over zero."""
+    positive = baselines > 0
+    assert positive.sum() > 2
+    np.testing.assert_allclose(baselines[positive] * (1 + gains[positive] / 100), values[positive], atol=3e-4)
+    assert not np.isfinite(gains[~positive]).any()
 
 
 def test_figure_4_is_relative_to_bm25(results, folder):
@@ -62,17 +71,17 @@ def test_table_4_adds_bm25(results):
     assert gains.index.tolist() == [f"{name} & BM25" for name in [*OURS, "DRMM"]]
     for name in gains.index:
         assert_gains(gains.loc[name], values.loc[name], values.loc[name.removesuffix(" & BM25")])
-    assert "21 dev queries" in (results / "table4.md").read_text()
-    assert not read(results, "figure4-values").loc[OURS].equals(values.loc[OURS])  # which are of the test queries
-    assert len(list((results / "runs-ensembles").glob("*& BM25, seed 13.res.gz"))) == 5
+    assert "12 dev queries" in (results / "table4.md").read_text()
+    assert not read(results, "figure4-values").loc[OURS].equals(values.loc[OURS])  # whose queries are the test queries
+    assert len(list((results / "runs-ensembles").glob("*& BM25, seed 13.res.gz"))) == 4
 
 
 def test_figure_3_ends_at_the_models_of_figure_4(results):
     frame, values = pd.read_csv(results / "figure3.csv"), read(results, "figure4-values")
-    assert frame["queries"].tolist() == [6, 12] * 4
+    assert frame["queries"].tolist() == [6, 12] * 3
     last = frame[frame["queries"] == 12].set_index("system")
     np.testing.assert_allclose(last["AUC"], values["AUC"][OURS], atol=1e-4)
-    assert last["AUC, %"].tolist() == [100.0] * 4
+    assert last["AUC, %"].tolist() == [100.0] * 3
     first = frame[frame["queries"] == 6].set_index("system")
     np.testing.assert_allclose(first["AUC, %"], 100 * first["AUC"] / last["AUC"], atol=0.05)
 
@@ -86,7 +95,7 @@ def test_table_5_has_pairs_of_each_ranker(results):
     assert frame["relevant"].str.match(r"Document \d+ \w+").all()
 
 
-def test_the_folder_tells_what_made_the_results(results):
+def test_the_folder_tells_how_the_results_were_made(results):
     settings = json.loads((results / "settings.json").read_text())
     assert (settings["chosen"]["negatives"], settings["chosen"]["grades"]) == ("retrieved", None)
     assert settings["arguments"]["ensembles"] == "dev"
@@ -96,15 +105,16 @@ def test_the_folder_tells_what_made_the_results(results):
         assert (results / f"figure{number}.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_rows_parts_and_seeds_are_chosen(run):
+@pytest.mark.long
+def test_rows_parts_and_seeds_are_chosen(run, tmp_path):
     options = ["--models", "drmm", "--parts", "table3", "table4", "figure3", "table5", "--ensembles", "test"]
-    results = run(match_tensor, *SMALL, *options, "--seeds", "13", "14")
+    results = run(match_tensor, *SMALL, *options, "--seeds", "13", "14", out=tmp_path)
     assert {path.stem for path in results.glob("*.csv")} == {
         *("figure4", "figure4-values", "table4", "table4-values", "histories")
     }
     assert read(results, "figure4-values").loc["DRMM"].str.contains("±").all()
     assert not read(results, "figure4-values").loc["BM25"].astype(str).str.contains("±").any()
-    assert "18 test queries, 2 seeds" in (results / "table4.md").read_text()
+    assert "12 test queries, 2 seeds" in (results / "table4.md").read_text()
     assert list((results / "runs-ensembles").glob("DRMM & BM25, seed 14*"))
 
 
@@ -121,14 +131,14 @@ def test_gains_are_of_means_over_seeds(tmp_path):
         ]
         return pt.Transformer.from_df(pd.DataFrame(rows, columns=["qid", "query", "docno", "score", "rank"]))
 
-    evaluation = Evaluation(Split(topics, qrels), KeptRuns(tmp_path, {}))
+    evaluation = Evaluation(Split(topics, qrels), SavedRuns(tmp_path, {}))
     evaluation.add("base", ranker([0, 0, 1, 1]))
     evaluation.add("two", {1: ranker([0, 0, 0, 0]), 2: ranker([0, 1, 1, 1])})
-    evaluation.add("base", ranker([1, 1, 1, 1]))  # is there already
+    evaluation.add("base", ranker([1, 1, 1, 1]))  # the name is not new
     assert evaluation.table(["base", "two"])["nDCG@1"].tolist() == ["0.5000", "0.6250 ± 0.5303"]
     gains = evaluation.gains({"two": "base"}).set_index("system").loc["two"]
     assert gains["nDCG@1"] == 25.0
-    assert gains["AUC"] == gains["AUC by query"] == 25.0  # every pair of a query is in order, or is not
+    assert gains["AUC"] == gains["AUC by query"] == 25.0  # the pair of each query is in order, or is not
 
 
 def test_misordered_pairs_by_hand():
@@ -143,7 +153,7 @@ def test_misordered_pairs_by_hand():
         [("q1", "c", 1), ("q1", "d", 2), ("q1", "b", 0), ("q2", "b", 1)], columns=["qid", "docno", "label"]
     )
     found = misordered(run, reference, qrels, 5)[["qid", "irrelevant", "relevant"]]  # q3 has no judgement
-    assert found.to_numpy().tolist() == [["q1", "a", "c"], ["q2", "a", "b"]]  # c stands lower in the run than b
+    assert found.to_numpy().tolist() == [["q1", "a", "c"], ["q2", "a", "b"]]  # c is lower in the run than b
     assert len(misordered(run, reference, qrels, 1)) == 1
     assert misordered(run, run, qrels, 5).empty
 
@@ -157,7 +167,7 @@ def test_first_words():
 
 def test_bars_of_figure_4():
     frame = pd.DataFrame({"system": ["SSM", "DRMM"], "nDCG@1": [5.0, -2.0], "AUC": [11.0, 3.0]})
-    left, right = match_tensor_figures.relative_bars(frame, [["nDCG@1"], ["AUC"]], "BM25").axes
+    left, right = figures.relative_bars(frame, [["nDCG@1"], ["AUC"]], "BM25").axes
     assert [bar.get_height() for bar in left.patches] == [5.0, -2.0]
     assert [bar.get_height() for bar in right.patches] == [11.0, 3.0]
     assert left.get_ylabel() == "difference from BM25, %"
@@ -165,6 +175,6 @@ def test_bars_of_figure_4():
 
 def test_lines_of_figure_3():
     frame = pd.DataFrame({"system": ["SSM"] * 2 + ["DRMM"] * 2, "queries": [8, 16] * 2, "AUC, %": [90.0, 100.0] * 2})
-    (ax,) = match_tensor_figures.learning_curves(frame, "AUC").axes
+    (ax,) = figures.learning_curves(frame, "AUC").axes
     assert ax.lines[1].get_xydata().tolist() == [[8, 90.0], [16, 100.0]]
     assert [label.get_text() for label in ax.get_xticklabels()] == ["8", "16"]

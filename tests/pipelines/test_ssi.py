@@ -1,100 +1,114 @@
 import json
+import shutil
+import sys
 
 import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
 
-from pipelines import ssi
-from pipelines.common import load
-from pipelines.kept import KeptRuns
-from pipelines.ssi_evaluation import Evaluation, Ranker, completed
-from pipelines.ssi_task import LinkTask, page_texts
-from tests.pipelines.conftest import SUBJECTS
+from pipelines.common.collection import load
+from pipelines.common.runs import SavedRuns
+from pipelines.common.workspace import Workspace
+from pipelines.ssi import __main__ as ssi
+from pipelines.ssi.evaluation import Evaluation, Ranker, completed
+from pipelines.ssi.tables import table_2
+from pipelines.ssi.task import LinkTask, page_texts
+from tests.pipelines.conftest import SUBJECTS, write_collection
 
 SMALL = ["--epochs", "2", "--pair-epochs", "1", "--dim", "4", "--lsa-dims", "3", "--nonzeros", "5"]
 SMALL += ["--max-terms", "40", "--full-terms", "30", "--frequent-terms", "20", "--embedded-terms", "20"]
-SMALL += ["--hash-sizes", "100", "--random-documents", "30", "--dev-documents", "10", "--dims", "4", "6"]
+SMALL += ["--hash-sizes", "100", "--random-documents", "20", "--dev-documents", "10", "--dims", "4", "6"]
 SMALL += ["--keywords", "3", "--shares", "0.25", "1", "--figure-dims", "2", "4", "--figure-epochs", "3"]
 MEASURES = ["Rank loss, %", "MAP", "P@10"]
+NUMBER = 60  # of pages
+STEPS = {"train": (3, 6), "dev": (9, 12), "test": (15, 18)}  # from a page to the pages that it links to
 
 
-def write(place, documents, queries, steps):
-    for name, records in (("corpus", documents), ("queries", queries)):
-        (place / f"{name}.jsonl").write_text("\n".join(map(json.dumps, records)))
-    (place / "qrels").mkdir()
-    for split, some in steps.items():
-        rows = [(q["_id"], f"d{(n + step) % len(documents)}", 1) for n, q in enumerate(queries) for step in some]
-        frame = pd.DataFrame(rows, columns=["query-id", "corpus-id", "score"])
-        frame.to_csv(place / "qrels" / f"{split}.tsv", sep="\t", index=False)
-    return place
+def linked(folder, documents, queries, steps):
+    qrels = {
+        split: [(query["_id"], f"d{(n + step) % NUMBER}", 1) for n, query in enumerate(queries) for step in each]
+        for split, each in steps.items()
+    }
+    return write_collection(folder, documents, queries, qrels)
 
 
 @pytest.fixture(scope="module")
 def pages():
-    """Ninety pages on three subjects."""
+    """Pages on three subjects."""
     random, names = np.random.default_rng(3), sorted(SUBJECTS)
-    words = [[*random.choice(SUBJECTS[names[number % 3]], 30), f"word{number % 20}"] for number in range(90)]
-    return [{"_id": f"d{n}", "title": f"Page {n}", "text": " ".join(some)} for n, some in enumerate(words)]
+    words = [[*random.choice(SUBJECTS[names[n % 3]], 30), f"word{n % 20}"] for n in range(NUMBER)]
+    return [{"_id": f"d{n}", "title": f"Page {n}", "text": " ".join(each)} for n, each in enumerate(words)]
 
 
 @pytest.fixture(scope="module")
 def links(tmp_path_factory, pages):
     """Each page links to six others on its subject, two of them in each split."""
     queries = [{"_id": page["_id"], "text": " ".join(page["text"].split()[:12])} for page in pages]
-    steps = {"train": (3, 6), "dev": (9, 12), "test": (15, 18)}
-    return write(tmp_path_factory.mktemp("links"), pages, queries, steps)
+    return linked(tmp_path_factory.mktemp("links"), pages, queries, STEPS)
 
 
 @pytest.fixture(scope="module")
 def translated(tmp_path_factory, pages):
-    """Queries in a language that writes words backwards, of links and of mates."""
+    """Links and mates of queries in a language that writes words backwards."""
     queries = [{"_id": f"x:{page['_id']}", "text": page["text"][::-1]} for page in pages]
-    steps = {"train": (3, 6), "dev": (9, 12), "test": (15, 18)}
-    seealso = write(tmp_path_factory.mktemp("seealso"), pages, queries, steps)
-    mates = write(tmp_path_factory.mktemp("mates"), pages, queries, {"train": (0,), "dev": (0,), "test": (0,)})
+    seealso = linked(tmp_path_factory.mktemp("seealso"), pages, queries, STEPS)
+    mates = linked(tmp_path_factory.mktemp("mates"), pages, queries, {"train": (0,), "dev": (0,), "test": (0,)})
     return seealso, mates
 
 
 @pytest.fixture(scope="module")
-def results(run_in, links, tmp_path_factory):
-    """All tables and figures of one language."""
-    return run_in(tmp_path_factory.mktemp("ssi"), ssi, *SMALL, "--figures", "1", "2", dataset=links)
+def results(run, links):
+    """All tables and figures for one language."""
+    return run(ssi, *SMALL, "--figures", "1", "2", dataset=links)
 
 
 @pytest.fixture(scope="module")
-def languages(run_in, translated, tmp_path_factory):
+def languages(run, translated):
     """Tables 9 and 10."""
     seealso, mates = translated
-    options = ["--tables", "9", "10", "--mates", f"neural:folder:{mates}"]
-    return run_in(tmp_path_factory.mktemp("languages"), ssi, *SMALL, *options, dataset=seealso)
+    return run(ssi, *SMALL, "--tables", "9", "10", "--mates", f"neural:folder:{mates}", dataset=seealso)
+
+
+@pytest.fixture
+def prepared(links, out, monkeypatch):
+    """What the pipeline is about to compute with given options."""
+
+    def prepare(*options):
+        arguments = ["pipeline", "--dataset", f"neural:folder:{links}", "--out", str(out), *SMALL, *options]
+        monkeypatch.setattr(sys, "argv", arguments)
+        arguments = ssi.options()
+        return ssi.Results(Workspace(arguments, "ssi-prepared", load(arguments.dataset)), arguments)
+
+    return prepare
+
+
+@pytest.fixture(scope="module")
+def task(links):
+    collection = load(f"neural:folder:{links}")
+    return LinkTask.of(collection, [page["docno"] for page in collection.dataset.get_corpus_iter(verbose=False)], 13)
 
 
 def read(results, name):
     return pd.read_csv(results / f"{name}.csv", keep_default_na=False).set_index("system")
 
 
-def task_of(folder):
-    collection = load(f"neural:folder:{folder}")
-    return LinkTask.of(collection, [page["docno"] for page in collection.dataset.get_corpus_iter(verbose=False)], 13)
-
-
-def shares_words(text, page):
+def shared_words(text, page):
     return len(set(text.split()) & set(page.split()))
 
 
 class Overlap(pt.Transformer):
-    """Scores by the number of common words, and retrieves what has any."""
+    """Scores by the number of shared words, and retrieves what shares any."""
 
     def __init__(self, pages, num_results=None):
         self.pages, self.num_results = pages, num_results
 
     def transform(self, frame):
         if self.num_results is None:
-            scores = [shares_words(row.query, self.pages[row.docno]) for row in frame.itertuples()]
+            scores = [shared_words(row.query, self.pages[row.docno]) for row in frame.itertuples()]
             return frame.assign(score=np.array(scores, dtype=float))
         rows = [
-            (row.qid, docno, float(shares_words(row.query, page)))
+            (row.qid, docno, float(shared_words(row.query, page)))
             for row in frame.itertuples()
             for docno, page in self.pages.items()
         ]
@@ -115,7 +129,7 @@ def values_by_hand(task, overlap):
     for row in task.collection.test.topics.itertuples():
         linked = {name: set(qrels.loc[qrels["qid"] == row.qid, "docno"]) for name, qrels in links.items()}
         ranked = [d for d in task.docnos if d != row.qid and d not in linked["train"] | linked["dev"]]
-        scores = {d: shares_words(row.query, overlap.reranker.pages[d]) for d in ranked}
+        scores = {d: shared_words(row.query, overlap.reranker.pages[d]) for d in ranked}
         pairs = [(scores[good], scores[d]) for good in linked["test"] for d in ranked if d not in linked["test"]]
         wrong = np.mean([0.5 if good == other else float(good < other) for good, other in pairs])
         first = sorted(ranked, key=lambda d: (scores[d], d), reverse=True)[:10]  # as trec_eval breaks ties
@@ -124,29 +138,28 @@ def values_by_hand(task, overlap):
 
 
 @pytest.mark.parametrize("setting", ["candidates", "collection"])
-def test_both_settings_measure_all_documents_alike(links, overlap, setting, tmp_path):
-    task = task_of(links)
-    evaluation = Evaluation(task, setting, 1000, KeptRuns(tmp_path, {}))
+def test_both_settings_measure_all_documents_alike(task, overlap, setting, tmp_path):
+    evaluation = Evaluation(task, setting, 1000, SavedRuns(tmp_path, {}))
     evaluation.add("overlap", {13: overlap})
     expected = values_by_hand(task, overlap)
     for label in expected:
         values = evaluation.by_query(label, {"overlap": "overlap"})["overlap"]
         np.testing.assert_allclose(values[expected.index], expected[label], atol=1e-9)
-    assert len(evaluation.values) == 3 * 90
-    again = Evaluation(task, setting, 1000, KeptRuns(tmp_path, {}))
-    again.add("overlap", {13: None})  # its values are kept
+    assert len(evaluation.values) == 3 * NUMBER
+    again = Evaluation(task, setting, 1000, SavedRuns(tmp_path, {}))
+    again.add("overlap", {13: None})  # its values are saved
     assert again.values.equals(evaluation.values)
     best = pd.read_csv(tmp_path / "overlap, seed 13.res.gz", sep=" ", header=None)
-    assert set(best.groupby(0)[3].max()) == {84}  # of 90, without its own page and four links of other splits
+    assert set(best.groupby(0)[3].max()) == {NUMBER - 6}  # without its own page and four links of other splits
 
 
-def test_the_value_of_a_query_is_the_mean_over_seeds(links, overlap, tmp_path):
+def test_the_value_of_a_query_is_the_mean_over_seeds(task, overlap, tmp_path):
     class Backwards(pt.Transformer):
         def transform(self, frame):
             run = overlap.reranker.transform(frame)
             return run.assign(score=-run["score"])
 
-    evaluation = Evaluation(task_of(links).sample(20), "candidates", 1000, KeptRuns(tmp_path, {}))
+    evaluation = Evaluation(task.sample(20), "candidates", 1000, SavedRuns(tmp_path, {}))
     evaluation.add("both", {13: overlap, 14: Ranker(Backwards(), overlap.retriever)})
     np.testing.assert_allclose(evaluation.by_query("Rank loss, %", {"both": "both"})["both"], 50)
 
@@ -161,8 +174,7 @@ def test_documents_that_are_not_retrieved_tie_below_the_others():
     assert frame["score"].tolist() == [-4, -3, -4, -1, -1, -1]
 
 
-def test_documents_apart_have_no_training_link_of_a_test_document(links):
-    task = task_of(links)
+def test_documents_apart_have_no_training_link_of_a_test_document(task):
     apart, between = task.apart_from_test_documents(), task.between_test_documents()
     tested = set(apart.collection.test.qrels["qid"]) | set(apart.collection.test.qrels["docno"])
     for name in ("train", "dev"):
@@ -176,16 +188,15 @@ def test_documents_apart_have_no_training_link_of_a_test_document(links):
     assert len(excluded) == len(apart.collection.test.topics) * 7 - len(apart.collection.test.qrels)
 
 
-def test_keywords_are_drawn_anew_in_each_split(links):
-    collection = task_of(links).with_keywords(3).collection
+def test_keywords_are_drawn_independently_in_each_split(task):
+    collection = task.with_keywords(3).collection
     train, test = (split.topics.set_index("qid")["query"].str.split() for split in (collection.train, collection.test))
-    original = task_of(links).collection.test.topics.set_index("qid")["query"].str.split()
+    original = task.collection.test.topics.set_index("qid")["query"].str.split()
     assert all(set(words) <= set(original[qid]) and len(words) == 3 for qid, words in test.items())
     assert (train != test).mean() > 0.5
 
 
-def test_pages_stand_for_queries(links):
-    task = task_of(links)
+def test_pages_stand_for_queries(task):
     texts = page_texts(task.collection.dataset.get_corpus_iter(verbose=False))
     topics = task.with_texts(texts).collection.dev.topics.set_index("qid")["query"]
     assert topics["d7"].startswith("Page 7 ")
@@ -194,12 +205,28 @@ def test_pages_stand_for_queries(links):
         task.with_texts({qid: text for qid, text in texts.items() if qid != "d7"})
 
 
-def test_shares_of_the_training_links(links):
-    task = task_of(links)
+def test_shares_of_the_training_links(task):
     train = task.with_share(0.25).collection.train
-    assert len(train.qrels) == 45
+    assert len(train.qrels) == NUMBER // 2
     assert set(train.topics["qid"]) == set(train.qrels["qid"])
     assert task.with_share(1).collection.train.qrels.sort_index().equals(task.collection.train.qrels)
+
+
+def test_no_row_is_there_twice_if_there_are_fewer_words(prepared):
+    rankers = prepared("--embedded-terms", "30000", "10000", "20").rankers
+    rows = [make.args for make in table_2(rankers) if make.func == rankers.embedded]
+    assert rows == [("embedded-0", rankers.words(None)), ("embedded-1", 20)]
+
+
+def test_only_the_collection_is_ranked_if_it_is_no_larger_than_the_random_documents(prepared):
+    results = prepared("--random-documents", str(NUMBER))
+    assert [evaluation.setting for evaluation in results.evaluations] == ["collection"]
+
+
+def test_without_training_links_it_says_so(run, links, tmp_path):
+    shutil.copytree(links, tmp_path / "test-only", ignore=shutil.ignore_patterns("train.tsv", "dev.tsv"))
+    with pytest.raises(SystemExit, match="lacks training or dev links"):
+        run(ssi, *SMALL, dataset=tmp_path / "test-only")
 
 
 @pytest.mark.parametrize("setting", ["candidates", "collection"])
@@ -238,15 +265,15 @@ def test_standard_errors_are_those_of_the_values(results):
     tfidf = values[values["name"] == "TFIDF, 40 words, seed 13"]
     table = read(results, "table1-collection").loc["TFIDF"]
     for label, digits in zip(MEASURES, (2, 3, 3), strict=True):
-        some = tfidf.loc[tfidf["measure"] == label, "value"]
-        assert len(some) == 90
-        error = some.std(ddof=1) / np.sqrt(90)
-        assert table[label] == f"{some.mean():.{digits}f}±{error:.{digits}f}"
+        by_query = tfidf.loc[tfidf["measure"] == label, "value"]
+        assert len(by_query) == NUMBER
+        error = by_query.std(ddof=1) / np.sqrt(NUMBER)
+        assert table[label] == f"{by_query.mean():.{digits}f}±{error:.{digits}f}"
 
 
 def test_other_tables_and_figures(results):
     three = read(results, "table3-collection")
-    assert three.index[0].endswith(", partitioned links, 180 training links")
+    assert three.index[0].endswith(f", partitioned links, {2 * NUMBER} training links")
     assert ", partitioned documents, " in three.index[1]
     assert len(three) == 2
     four = read(results, "table4-candidates")
@@ -256,7 +283,7 @@ def test_other_tables_and_figures(results):
     assert len(read(results, "table5-k3-collection")) == len(read(results, "table6-k3-collection")) == 4
     two = pd.read_csv(results / "figure2.csv")
     assert two.groupby(["share", "N"]).size().tolist() == [6, 6, 3, 3]  # a quarter has twice the epochs
-    assert two.groupby("share")["tuples"].max().tolist() == [6 * 45 * 8, 3 * 180 * 8]
+    assert two.groupby("share")["tuples"].max().tolist() == [6 * NUMBER // 2 * 8, 3 * 2 * NUMBER * 8]
     for name in ("figure1-candidates", "figure1-collection", "figure2"):
         assert (results / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     histories = pd.read_csv(results / "histories.csv")
@@ -277,43 +304,17 @@ def test_across_languages(languages):
         assert table["paper: MAP"].iloc[-1] == paper
 
 
-def test_english_mates_stand_for_a_perfect_translation(run_in, languages, links, tmp_path):
-    """Queries that are whole pages, in English from the start, and the mate no candidate: TFIDF is the same."""
-    options = ["--tables", "1", "--query", "page", "--settings", "collection", "--nonzeros"]
-    pages = read(run_in(tmp_path, ssi, *SMALL[:8], "--max-terms", "40", *options, dataset=links), "table1-collection")
+def test_english_mates_stand_for_a_perfect_translation(languages, prepared):
+    """TFIDF gives the same values for whole pages in English, whose mates are not candidates either."""
+    english = prepared("--query", "page", "--settings", "collection")
+    row, (evaluation,) = english.rankers.tfidf(40), english.evaluations
+    evaluation.add(row.system, row.rankers)
+    table = evaluation.table({row.name: row.system})
     mates = read(languages, "table9-collection")
-    assert pages.loc["TFIDF", MEASURES].tolist() == mates.loc["TFIDF (English mates)", MEASURES].tolist()
+    assert table.loc["TFIDF", MEASURES].tolist() == mates.loc["TFIDF (English mates)", MEASURES].tolist()
 
 
-def test_mates_are_found_where_no_other_dataset_names_them(run, translated):
+def test_mates_are_found_if_no_other_dataset_names_them(run, translated):
     results = run(ssi, *SMALL, "--tables", "9", "--settings", "candidates", dataset=translated[1])
     table = read(results, "table9-candidates")
     assert table.index.tolist() == ["CL-LSA, 3 dimensions", "SSI: W = U'V across languages, N = 4"]
-
-
-def test_only_the_collection_where_it_is_no_larger_than_the_random_documents(run, links, capsys):
-    options = [*SMALL, "--tables", "4", "--dims", "2", "--random-documents", "90", "--seeds", "13", "14"]
-    results = run(ssi, *options, dataset=links)
-    assert [path.name for path in results.glob("table*.csv")] == ["table4-collection.csv"]
-    assert "2 seeds" in (results / "table4-collection.md").read_text()
-    assert pd.read_csv(results / "histories.csv")["seed"].value_counts().to_dict() == {13: 4, 14: 4}
-    assert "/ssi-" in capsys.readouterr().out
-    run(ssi, *options, dataset=links)
-    assert "building" not in capsys.readouterr().out
-
-
-def test_no_row_stands_twice_where_there_are_fewer_words(run, links):
-    options = ["--tables", "2", "--embedded-terms", "30000", "10000", "20", "--hash-sizes", "100"]
-    table = read(run(ssi, *SMALL, *options, "--settings", "collection", dataset=links), "table2-collection")
-    names = [name for name in table.index if "(U'V)_n" in name]
-    assert names == [f"SSI: W = (U'V)_n + I, n = {number}, N = 4" for number in (141, 20)]
-    assert table.loc[names, "paper: rank loss, %"].tolist() == [0.178, 0.172]
-
-
-def test_without_training_links_it_says_so(run, links, tmp_path):
-    place = tmp_path / "test-only"
-    (place / "qrels").mkdir(parents=True)
-    for name in ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv"):
-        (place / name).write_bytes((links / name).read_bytes())
-    with pytest.raises(SystemExit, match="lacks training or dev links"):
-        run(ssi, *SMALL, dataset=place)

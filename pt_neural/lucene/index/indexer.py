@@ -18,7 +18,7 @@ from pt_neural.lucene.index.text import TEXT_FOLDER, TextStoreWriter
 from pt_neural.lucene.java.handles import chain, clean, function, lines, method, signature, static
 from pt_neural.lucene.java.jvm import in_java, java_class
 from pt_neural.text.corpus import read_documents
-from pt_neural.text.fields import join_fields
+from pt_neural.text.tokens import join_fields
 
 CHUNK = 500  # documents per Java call
 RESERVED = ("id", "contents", "raw")  # Anserini's own fields

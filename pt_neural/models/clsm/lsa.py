@@ -14,8 +14,7 @@ from pt_neural.rankers.options import RepresentationOptions
 from pt_neural.rankers.representation import RepresentationRanker
 from pt_neural.rankers.vectors import Vectors
 from pt_neural.text import ForwardIndex, PackedSequences, Vocabulary, tokenise_packed
-from pt_neural.text.counts import count_corpus
-from pt_neural.text.tf_idf import TfIdf
+from pt_neural.text.counts import TfIdf, count_corpus
 from pt_neural.text.vocabulary import OwnIds
 
 NEGLIGIBLE = 1e-6  # a term vector this short is rounding error: the term is in none of the latent dimensions

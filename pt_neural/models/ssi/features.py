@@ -8,11 +8,10 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
 
-from pt_neural._artifacts import ArtifactError, read_json, write_json
+from pt_neural._artifacts import ArtifactError, load_array, read_json, write_json
 from pt_neural.models.ssi.network import no_rows, rows_of
 from pt_neural.models.ssi.steps import Texts
 from pt_neural.text import Bigrams, PackedSequences, TfIdf, Vocabulary, tokenise_packed
-from pt_neural.text.arrays import load_array
 from pt_neural.text.co_occurrence import dice_neighbours
 from pt_neural.text.counts import bag_of_words
 from pt_neural.text.vocabulary import OwnIds

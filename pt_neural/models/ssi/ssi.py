@@ -13,7 +13,7 @@ import torch
 
 from pt_neural._arguments import checked_choice, checked_number
 from pt_neural._artifacts import read_tensors, write_tensors
-from pt_neural._measures import RankLoss
+from pt_neural._evaluation import RankLoss
 from pt_neural.models.ssi.features import CorrelatedHashing, Features, Side, training_texts
 from pt_neural.models.ssi.learning import Learner, Task, pair_of_numbers
 from pt_neural.models.ssi.network import Network, Shape, random_vectors
@@ -26,8 +26,7 @@ from pt_neural.rankers.vectors import Vectors
 from pt_neural.text import PackedSequences, TfIdf, Vocabulary, pack_texts, tokenise, tokenise_packed
 from pt_neural.text.counts import most_frequent
 from pt_neural.training import Training
-from pt_neural.training.evaluation import dev_evaluator
-from pt_neural.training.examples import Examples, make_examples
+from pt_neural.training.examples import Examples, dev_evaluator, make_examples
 from pt_neural.training.examples import digest as frames_digest
 from pt_neural.training.groups import Groups, Report
 from pt_neural.training.run import Records

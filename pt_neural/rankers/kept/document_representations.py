@@ -10,10 +10,9 @@ from typing import Any, Literal
 import numpy as np
 import pyterrier as pt
 
-from pt_neural._artifacts import METADATA, ArtifactError, atomic_directory, read_metadata, write_metadata
+from pt_neural._artifacts import METADATA, ArtifactError, atomic_directory, load_array, read_metadata, write_metadata
 from pt_neural.rankers.kept.kept import FINGERPRINT, Kept
 from pt_neural.text import ForwardIndex
-from pt_neural.text.arrays import load_array
 from pt_neural.text.packed import offsets_of, ranges
 
 Kind = Literal["float16", "int8"]

@@ -11,11 +11,10 @@ import numpy as np
 import pyterrier as pt
 from scipy.sparse import csr_array
 
-from pt_neural._artifacts import METADATA, ArtifactError, atomic_directory, read_metadata, write_metadata
+from pt_neural._artifacts import METADATA, ArtifactError, atomic_directory, load_array, read_metadata, write_metadata
 from pt_neural.rankers.kept.kept import FINGERPRINT, Kept
 from pt_neural.rankers.kept.vectors import Batches, VectorTable, open_vectors
 from pt_neural.rankers.vectors import Vectors
-from pt_neural.text.arrays import load_array
 from pt_neural.text.packed import offsets_of, ranges
 from pt_neural.text.vocabulary import read_lines, write_lines
 

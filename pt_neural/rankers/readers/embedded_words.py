@@ -10,12 +10,11 @@ import torch
 from torch import Tensor
 
 from pt_neural._arguments import checked_choice
-from pt_neural._artifacts import ArtifactError
+from pt_neural._artifacts import ArtifactError, load_array
 from pt_neural.embeddings import EmbeddingSpaces, Space
 from pt_neural.rankers.readers.reader import Reader
 from pt_neural.rankers.readers.word_pairs import Matches, exact_matches
 from pt_neural.text import PackedSequences, Vocabulary, pack_texts, with_boundaries
-from pt_neural.text.arrays import load_array
 from pt_neural.text.packed import Numbering
 from pt_neural.text.vocabulary import LastVocabulary
 

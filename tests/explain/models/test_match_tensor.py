@@ -5,10 +5,10 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from pt_neural.models.match_tensor.match_tensor import MatchTensorRanker
 
 import pt_neural as pn
 from pt_neural.explain.models.match_tensor import contributions, pair_score, read_pair, shown_columns
+from pt_neural.models.match_tensor.match_tensor import MatchTensorRanker
 from pt_neural.text import Vocabulary
 from tests.explain.reference import scored, with_random_weights
 
@@ -76,8 +76,8 @@ def test_contributions_are_slopes_times_numbers_by_finite_differences(model):
     network.double()
     tensor = pair.tensor.double()
     wholes = None if pair.wholes is None else pair.wholes.double()
-    strongest = np.argsort(-np.abs(found), axis=None)[:25]
-    others = np.random.default_rng(3).choice(found.size, 15)
+    strongest = np.argsort(-np.abs(found), axis=None)[:12]
+    others = np.random.default_rng(3).choice(found.size, 6)
     for place in np.concatenate([strongest, others]):
         step = torch.zeros(tensor.numel(), dtype=torch.float64)
         step[place] = 1e-6

@@ -140,7 +140,7 @@ def test_hashed_features_are_split_by_the_words_and_2_grams_that_were_hashed(mod
     ids = {term: number for number, term in enumerate(model.features.documents.vocabulary.terms)}
     for row, (query_part, query_weight) in enumerate(explanation.query_words.itertuples(index=False)):
         for column, (part, weight) in enumerate(explanation.document_words.itertuples(index=False)):
-            expected = float(model.network.mixing) * (q[query_part] @ query_vectors) @ (d[part] @ document_vectors)
+            expected = float(model.network.mixing[0]) * (q[query_part] @ query_vectors) @ (d[part] @ document_vectors)
             i, j = ids.get(query_part), ids.get(part)
             if i is not None and j is not None:
                 latent = words[0][i] @ words[1][j] if i < frequent and j < frequent else 0

@@ -299,19 +299,16 @@ def test_what_a_kind_cannot_do_without():
     assert pn.SSI().identity
 
 
-@pytest.mark.parametrize(
-    ("settings", "needed"),
-    [
+def test_other_training_than_the_paper_s_is_refused():
+    for settings, needed in (
         ({"device": "tpu"}, r"Training\(device='cpu'\)"),
         ({"strategy": "ddp", "devices": 2}, r"Training\(devices=1, strategy='auto'\)"),
         ({"precision": "bf16-mixed"}, r"Training\(precision='32-true'\)"),
         ({"weight_decay": 0.1, "gradient_clip": 1.0}, r"Training\(weight_decay=0\.0, gradient_clip=None\)"),
         ({"optimiser": "adam", "loss": "softmax"}, r"Training\(loss='margin', optimiser='sgd'\)"),
-    ],
-)
-def test_other_training_than_the_paper_s_is_refused(settings, needed):
-    with pytest.raises(ValueError, match=f"makes the steps of its paper, one tuple at a time, and needs {needed}"):
-        fit(training=settings)
+    ):
+        with pytest.raises(ValueError, match=f"makes the steps of its paper, one tuple at a time, and needs {needed}"):
+            fit(training=settings)
 
 
 def test_settings_out_of_range():

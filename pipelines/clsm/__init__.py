@@ -1,0 +1,1 @@
+"""The CLSM paper (Shen et al., 2014)."""

@@ -1,0 +1,63 @@
+"""Figure 3 of the CLSM paper, learning curves, and mixtures."""
+
+from collections.abc import Iterator
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from ir_measures import nDCG
+
+from pipelines.clsm.rankers import Rankers
+from pipelines.common.comparison import alpha_picture
+from pt_neural.experiment.pictures import COLOURS
+
+DEV = f"dev {nDCG @ 10}"  # the column of a model's history
+TITLES = {"telescoped": "BM25's candidates re-ranked", "all-documents": "all documents ranked"}
+
+
+def figures(rankers: Rankers, grades: dict[str, dict[str, np.ndarray]]) -> Iterator[tuple[str, plt.Figure]]:
+    """All figures that there are data for, by name.
+
+    Args:
+        rankers: The rankers, with histories and alpha curves.
+        grades: For each setting, the grades of two rankers' top documents.
+    """
+    if grades:
+        yield "figure3", top_documents(grades)
+    if rankers.models:
+        yield "learning", learning_curves(rankers.histories())
+    if rankers.curves:
+        yield "alpha", alpha_picture(rankers.mean_curves(), "Mixtures with BM25")
+
+
+def top_documents(grades: dict[str, dict[str, np.ndarray]]) -> plt.Figure:
+    """Figure 3: the percentage of queries whose top document has each grade, one panel per setting."""
+    figure, axes = plt.subplots(
+        1, len(grades), figsize=(4.6 * len(grades), 3.8), sharey=True, layout="constrained", squeeze=False
+    )
+    highest = max(values.max() for rankers in grades.values() for values in rankers.values())
+    for ax, (setting, rankers) in zip(axes[0], grades.items(), strict=True):
+        for place, (name, values) in enumerate(rankers.items()):
+            percent = 100 * np.bincount(values, minlength=highest + 1) / len(values)
+            bars = ax.bar(np.arange(highest + 1) + 0.4 * (place - 0.5), percent, 0.4, label=name, color=COLOURS[place])
+            ax.bar_label(bars, fmt="%.1f", fontsize="small", padding=2)
+        ax.set(title=TITLES[setting], xlabel="grade of the top document", xticks=range(highest + 1))
+    axes[0, 0].set_ylabel("percentage of test queries")
+    axes[0, 0].margins(y=0.12)
+    axes[0, -1].legend(fontsize="small")
+    return figure
+
+
+def learning_curves(histories: pd.DataFrame) -> plt.Figure:
+    """The dev measure after each epoch, or the loss if there are no dev queries, one line per seed."""
+    measure = DEV if DEV in histories else "loss"
+    figure, ax = plt.subplots(figsize=(7.5, 4.4), layout="constrained")
+    for number, (name, runs) in enumerate(histories.groupby("system", sort=False)):
+        style = {"color": COLOURS[number % len(COLOURS)], "linestyle": "--" if name.startswith("DSSM") else "-"}
+        for place, (_, run) in enumerate(runs.groupby("seed", sort=False)):
+            label = None if place else name
+            ax.plot(run["epoch"], run[measure], marker="o", markersize=3, linewidth=1.3, label=label, **style)
+    ax.set(xlabel="epoch", ylabel="training loss" if measure == "loss" else f"{DEV}, candidates re-ranked")
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
+    return figure

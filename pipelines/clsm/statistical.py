@@ -1,0 +1,134 @@
+"""The rows of the CLSM paper's Table 5 that count words: query likelihood, term dependencies, topics, translations.
+
+Their few free settings are chosen on the dev queries, as the paper tunes its baselines; without dev queries they keep
+their defaults.
+"""
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any
+
+import pyterrier as pt
+
+import pt_neural as pn
+from pipelines.common.comparison import System
+from pipelines.common.workspace import Workspace
+
+SMOOTHING = {"mu": [30, 100, 300, 1000]}
+MIXED = {**SMOOTHING, "unigram_weight": [0.9, 0.7, 0.5, 0.3]}
+DEPENDENCIES = {"weights": [(0.95, 0.04, 0.01), (0.85, 0.10, 0.05), (0.70, 0.20, 0.10), (0.50, 0.30, 0.20)]}
+EXPANSION = {"original_weight": [0.9, 0.7, 0.5], "collection_weight": [0.0, 0.1]}
+DEV_QUERIES = 500  # at most, to choose settings on
+
+
+@dataclass(frozen=True)
+class Statistical:
+    """A model that is fitted without gradients: its name in the table, its class, and arguments of the class."""
+
+    name: str
+    model: type
+    options: Mapping[str, Any] = field(default_factory=dict)
+    seeded: bool = True
+
+
+LUCENE = {"ql": "ULM", "sdm": "MRF", "lce": "LCE"}
+UNIGRAM = "unigram"
+STATISTICAL = {
+    # A single topic is the collection model; with a unigram weight of 1 it is not even used.
+    UNIGRAM: Statistical("ULM, words as below", pn.PLSA, {"num_topics": 1, "unigram_weight": 1.0}),
+    "plsa-100": Statistical("PLSA (T=100)", pn.PLSA, {"num_topics": 100}),
+    "plsa-500": Statistical("PLSA (T=500)", pn.PLSA, {"num_topics": 500}),
+    "lda-100": Statistical("LDA (T=100)", pn.LDA, {"num_topics": 100}),
+    "lda-500": Statistical("LDA (T=500)", pn.LDA, {"num_topics": 500}),
+    "bltm": Statistical("BLTM", pn.BLTM, {"num_topics": 100}),
+    "wtm": Statistical("WTM", pn.WordTranslation, seeded=False),
+    "ptm": Statistical("PTM (maxlen=3)", pn.PhraseTranslation, {"max_length": 3}, seeded=False),
+}
+PAPER = ["ql", UNIGRAM, "plsa-100", "plsa-500", "lda-100", "lda-500", "bltm", "sdm", "lce", "wtm", "ptm"]
+LEARNED = ["bltm", "wtm", "ptm"]  # those that need training queries
+
+
+class StatisticalRankers:
+    """The rankers of these rows.
+
+    Args:
+        workspace: Where artifacts are.
+        arguments: The arguments of the pipeline.
+        index: The index of the first stage.
+        candidates: The top documents of the first stage.
+        documents: The forward index.
+
+    Attributes:
+        settings: The settings chosen for each row, by its name.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        arguments: argparse.Namespace,
+        index: pn.LuceneIndex,
+        candidates: pt.Transformer,
+        documents: pn.ForwardIndex,
+    ):
+        self.workspace, self.collection, self.arguments = workspace, workspace.collection, arguments
+        self.index, self.candidates, self.documents = index, candidates, documents
+        self.settings: dict[str, dict[str, Any]] = {}
+
+    def systems(self, key: str) -> tuple[str, System, System]:
+        """The name of a row, its re-ranker of the candidates, and its retriever over all documents."""
+        if key == "lce":
+            return LUCENE[key], self.candidates >> self._expanded, self._lce >> self._sdm
+        if key in LUCENE:
+            retriever = {"ql": self._ql, "sdm": self._sdm}[key]
+            return LUCENE[key], self.candidates >> retriever, retriever
+        name, model = self._fitted(key)
+        return name, self.candidates >> model, model.retriever(self.documents)
+
+    @cached_property
+    def _ql(self) -> pt.Transformer:
+        return self._tuned(LUCENE["ql"], self.index.ql(), SMOOTHING)
+
+    @cached_property
+    def _sdm(self) -> pt.Transformer:
+        return self._tuned(LUCENE["sdm"], self.index.sdm(base="ql", mu=self._ql.mu), DEPENDENCIES)
+
+    @cached_property
+    def _lce(self) -> pn.LatentConceptExpansion:
+        lce = pn.LatentConceptExpansion(self.index, sdm=self._sdm, keep_documents=True)
+        return self._tuned(LUCENE["lce"], lce, EXPANSION, self._sdm >> lce >> self._sdm)
+
+    @property
+    def _expanded(self) -> pt.Transformer:
+        """Expands queries by the best candidates, and scores the candidates again."""
+        return self._sdm >> self._lce >> self._sdm
+
+    def _fitted(self, key: str) -> tuple[str, pt.Transformer]:
+        row = STATISTICAL[key]
+        options = {**row.options, **({"seed": self.arguments.seed} if row.seeded else {})}
+        model = row.model(documents=self.documents, **options)
+        examples = self.collection.examples(self.candidates)[:2] if key in LEARNED else []
+        model = self.workspace.fitted(model, *examples)
+        grid = SMOOTHING if key == UNIGRAM else MIXED
+        return row.name, self._tuned(row.name, model, grid)
+
+    def _tuned(
+        self, name: str, model: pt.Transformer, grid: Mapping[str, list], ranker: pt.Transformer | None = None
+    ) -> pt.Transformer:
+        """The model with the settings with which it, or the ranker it is a part of, re-ranks the dev queries best."""
+        if self.collection.dev is not None:
+            search = partial(self._search, name, model, grid, ranker or model)
+            for parameter, value in self.workspace.chosen(name, search, grid, self.documents.fields).items():
+                setattr(model, parameter, tuple(value) if isinstance(value, list) else value)
+        self.settings[name] = {parameter: getattr(model, parameter) for parameter in grid}
+        return model
+
+    def _search(
+        self, name: str, model: pt.Transformer, grid: Mapping[str, list], ranker: pt.Transformer
+    ) -> dict[str, Any]:
+        dev = self.collection.dev.sample(DEV_QUERIES, self.arguments.seed)
+        print(f"{name}: choosing settings on {len(dev.topics):,} dev queries", flush=True)
+        candidates = pt.Transformer.from_df(self.candidates.transform(dev.topics))
+        pt.GridSearch(candidates >> ranker, {model: dict(grid)}, dev.topics, dev.qrels, "ndcg_cut_10")
+        return {parameter: getattr(model, parameter) for parameter in grid}

@@ -1,0 +1,1 @@
+"""What all pipelines share."""

@@ -1,0 +1,96 @@
+"""Datasets by splits: queries and judgements for training, development and testing."""
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pandas as pd
+import pyterrier as pt
+
+SPLITS = ("train", "dev", "test")
+FIELDS = ("title", "text")
+FOLDER = "neural:folder:"
+
+
+@dataclass(frozen=True)
+class Split:
+    """Queries and their judgements."""
+
+    topics: pd.DataFrame
+    qrels: pd.DataFrame
+
+    @property
+    def judged(self) -> pd.DataFrame:
+        """The queries that have judgements."""
+        return self.topics[self.topics["qid"].isin(self.qrels["qid"])]
+
+    def sample(self, queries: int, seed: int) -> "Split":
+        """At most so many judged queries, drawn at random, in their order."""
+        judged = self.judged
+        topics = judged.sample(min(queries, len(judged)), random_state=seed).sort_index()
+        return Split(topics, self.qrels[self.qrels["qid"].isin(topics["qid"])])
+
+
+@dataclass(frozen=True)
+class Collection:
+    """A dataset by splits; ``train`` and ``dev`` are None if it has only one set of queries."""
+
+    name: str
+    dataset: pt.datasets.Dataset
+    train: Split | None
+    dev: Split | None
+    test: Split
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of the dataset; None if it is not one."""
+        return _folder(self.name)
+
+    @property
+    def label(self) -> str:
+        """A short name; for a folder, without its location."""
+        return short_name(self.name)
+
+    def examples(self, candidates: pt.Transformer) -> list[pd.DataFrame]:
+        """What a model with a forward index is fitted on: the judged pairs of train and the candidates of dev.
+
+        Pairs are enough if negatives do not come from the candidates.
+        """
+        pairs = self.train.topics[["qid", "query"]].merge(self.train.qrels[["qid", "docno"]], on="qid")
+        dev = [] if self.dev is None else [candidates.transform(self.dev.topics), self.dev.qrels]
+        return [pairs, self.train.qrels, *dev]
+
+    def sample(self, queries: int, seed: int) -> "Collection":
+        """At most so many judged queries of dev and of test, drawn at random."""
+        dev = self.dev and self.dev.sample(queries, seed)
+        return replace(self, dev=dev, test=self.test.sample(queries, seed))
+
+
+def load(name: str) -> Collection:
+    """Load ``neural:...``, ``irds:...`` or any other dataset that PyTerrier knows."""
+    dataset = pt.get_dataset(name)
+    splits = {split: _split(dataset, split) for split in SPLITS}
+    if splits["test"] is None:
+        splits["test"] = Split(dataset.get_topics(), dataset.get_qrels())
+    return Collection(name, dataset, **splits)
+
+
+def short_name(name: str) -> str:
+    """A dataset's name; for a folder, its path below ``PT_NEURAL_COLLECTIONS``, or the last part of its path."""
+    folder = _folder(name)
+    if folder is None:
+        return name
+    collections = Path(os.environ.get("PT_NEURAL_COLLECTIONS") or folder.parent).resolve()
+    return str(folder.relative_to(collections)) if folder.is_relative_to(collections) else folder.name
+
+
+def _folder(name: str) -> Path | None:
+    return Path(name.removeprefix(FOLDER)).resolve() if name.startswith(FOLDER) else None
+
+
+def _split(dataset: pt.datasets.Dataset, split: str) -> Split | None:
+    try:
+        topics, qrels = dataset.get_topics(split), dataset.get_qrels(split)
+    except (KeyError, ValueError, AssertionError, AttributeError):
+        return None  # the ways in which providers say that there is no such split
+    return Split(topics, qrels) if len(topics) else None

@@ -1,0 +1,234 @@
+"""Rankers that are trained once for each seed and then reused, and the examples that they are trained on."""
+
+import argparse
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+import pyterrier as pt
+from ir_measures import nDCG
+
+import pt_neural as pn
+from pipelines.common.collection import Collection, Split, load
+from pipelines.common.comparison import System
+from pipelines.common.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """How a ranker of a table is made.
+
+    Attributes:
+        name: Its name in the table.
+        model: Its class.
+        training: Settings of the training that differ from the pipeline's.
+        options: Arguments of the class.
+        fitting: Further arguments of ``fit``.
+    """
+
+    name: str
+    model: type
+    training: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    fitting: Mapping[str, Sequence[pd.DataFrame]] = field(default_factory=dict)
+
+
+def training_collection(arguments: argparse.Namespace, learned: Sequence[str], others: Sequence[str]) -> Collection:
+    """The dataset, which must have training queries if a model is to be trained.
+
+    Args:
+        arguments: The arguments of the pipeline.
+        learned: The rows that learn from training queries.
+        others: The rows that do not.
+    """
+    collection = load(arguments.dataset)
+    wanted = [row for row in arguments.models if row in learned]
+    if collection.train is None and wanted:
+        untrained = f"; or choose rows that need no training: --models {' '.join(others)}" if others else ""
+        raise SystemExit(
+            f"{collection.name} has no training queries, which {', '.join(wanted)} learn from. Choose a dataset with "
+            "a split named train, such as neural:pydocs, or a folder with qrels/train.tsv as "
+            f"neural:folder:PATH{untrained}"
+        )
+    return collection.sample(arguments.queries, arguments.seed) if arguments.queries else collection
+
+
+class TrainedModels(ABC):
+    """Models that are trained once for each seed, stored in the workspace and reused.
+
+    Args:
+        workspace: Where artifacts are.
+        arguments: The arguments of the pipeline.
+
+    Attributes:
+        documents: The forward index.
+        models: The trained models, by name and seed.
+    """
+
+    dev_measure = nDCG @ 10
+
+    def __init__(self, workspace: Workspace, arguments: argparse.Namespace):
+        self.workspace, self.collection, self.arguments = workspace, workspace.collection, arguments
+        self.documents = workspace.forward_index(arguments.fields)
+        self.models: dict[str, dict[int, pt.Transformer]] = {}
+
+    def trained(self, spec: ModelSpec, examples: Sequence[pd.DataFrame] | None = None) -> dict[int, pt.Transformer]:
+        """The model of each seed, fitted on the given examples or else on :attr:`examples`."""
+        if spec.name not in self.models:
+            examples = self.examples if examples is None else examples
+            self.models[spec.name] = {seed: self._trained(spec, seed, examples) for seed in self.arguments.seeds}
+        return self.models[spec.name]
+
+    def _trained(self, spec: ModelSpec, seed: int, examples: Sequence[pd.DataFrame]) -> pt.Transformer:
+        print(f"{spec.name}, seed {seed}", flush=True)
+        shared = {
+            "epochs": self.arguments.epochs,
+            "batch_size": self.arguments.batch_size,
+            "max_groups": self.arguments.groups,
+            "dev_measure": self.dev_measure,
+        }
+        training = pn.Training(seed=seed, **{**shared, **spec.training})
+        model = spec.model(training=training, documents=self.documents, fields=self.documents.fields, **spec.options)
+        return self.workspace.trained(model, *examples, **spec.fitting)
+
+    @property
+    @abstractmethod
+    def examples(self) -> list[pd.DataFrame]:
+        """What models are fitted on."""
+
+    def histories(self) -> pd.DataFrame:
+        """What happened in each epoch of each training: ``system, seed, epoch, loss, ..``."""
+        return pd.concat(
+            [
+                model.history.assign(system=name, seed=seed)
+                for name, models in self.models.items()
+                for seed, model in models.items()
+            ],
+            ignore_index=True,
+        )
+
+    def save_histories(self) -> None:
+        """Write the history of each training, if there was any."""
+        if self.models:
+            self.histories().to_csv(self.workspace.results / "histories.csv", index=False)
+
+
+class TrainedRankers(TrainedModels):
+    """A first stage, and models that re-rank its candidates.
+
+    Args:
+        workspace: Where artifacts are.
+        arguments: The arguments of the pipeline.
+
+    Attributes:
+        index: The Lucene index.
+        bm25: The first stage.
+        candidates: Its top documents.
+    """
+
+    def __init__(self, workspace: Workspace, arguments: argparse.Namespace):
+        super().__init__(workspace, arguments)
+        self.index = workspace.index(arguments.fields)
+        self.bm25 = self.index.bm25()
+        self.candidates = self.bm25 % arguments.depth
+
+    def reranking(self, spec: ModelSpec, examples: Sequence[pd.DataFrame] | None = None) -> System:
+        """The candidates re-ranked by a trained model, once for each seed."""
+        return {seed: self.candidates >> model for seed, model in self.trained(spec, examples).items()}
+
+    @cached_property
+    def examples(self) -> list[pd.DataFrame]:
+        """What models are fitted on: judged pairs, as negatives come from elsewhere; and BM25's candidates of dev."""
+        return self.collection.examples(self.candidates)
+
+
+class RerankingRankers(TrainedRankers):
+    """Rankers that learn from hard negatives: from the same training queries and their candidates.
+
+    Args:
+        workspace: Where artifacts are.
+        arguments: The arguments of the pipeline.
+
+    Attributes:
+        negatives: Where the negatives of our models come from: ``"judged"`` or ``"retrieved"``.
+        grades: Which grades are positives, each with the grades of its negatives; None if all are.
+    """
+
+    def __init__(self, workspace: Workspace, arguments: argparse.Namespace):
+        super().__init__(workspace, arguments)
+        train = self.collection.train
+        self.negatives = arguments.negatives or (train and hard_negatives(train.qrels))
+        self.grades = train and chosen_grades(arguments.grades, train.qrels, self.negatives)
+
+    def _spaces(self) -> pn.EmbeddingSpaces:
+        options = {"dim": self.arguments.dim, "seed": self.arguments.seed}
+        return self.workspace.spaces("documents", self.workspace.documents, **options)
+
+    @property
+    def _training(self) -> dict[str, Any]:
+        """Settings that the training of all models of the pipeline shares."""
+        return {"negatives": self.negatives, "num_negatives": 4, "grades": self.grades}
+
+    @cached_property
+    def training_queries(self) -> Split:
+        """The judged training queries in random order, at most as many as an epoch may have groups."""
+        train, seed = self.collection.train, self.arguments.seed
+        train = train.sample(self.arguments.groups or len(train.topics), seed)
+        return replace(train, topics=train.topics.sample(frac=1, random_state=seed))
+
+    @cached_property
+    def examples(self) -> list[pd.DataFrame]:
+        """What models are fitted on: the candidates of training queries, for negatives too, and those of dev."""
+        return [*self.examples_of(len(self.training_queries.topics)), *self._dev_examples()]
+
+    def examples_of(self, queries: int) -> list[pd.DataFrame]:
+        """Candidates and judgements of the first training queries."""
+        qids = self.training_queries.topics["qid"].head(queries)
+        frames = self._training_candidates, self.training_queries.qrels
+        return [frame[frame["qid"].isin(qids)] for frame in frames]
+
+    @cached_property
+    def _training_candidates(self) -> pd.DataFrame:
+        return self.candidates.transform(self.training_queries.topics)
+
+    def _dev_examples(self) -> Sequence[pd.DataFrame]:
+        dev = self.collection.dev
+        return [] if dev is None else [self.candidates.transform(dev.topics), dev.qrels]
+
+    def sizes(self) -> Sequence[int]:
+        """Numbers of training queries, each twice the one before, up to all of them."""
+        total = len(self.training_queries.topics)
+        return sorted({max(1, total >> halvings) for halvings in range(self.arguments.sizes)})
+
+    def save_settings(self) -> None:
+        """Write the history of each training, and the settings of the run."""
+        self.save_histories()
+        self.workspace.save_settings(bm25=repr(self.bm25), negatives=self.negatives, grades=self.grades)
+
+
+def hard_negatives(qrels: pd.DataFrame) -> str:
+    """Judged negatives, as in the paper, if some documents were judged not relevant; else retrieved ones."""
+    return "judged" if (qrels["label"] <= 0).any() else "retrieved"
+
+
+def chosen_grades(
+    choice: str | dict[int, list[int]], qrels: pd.DataFrame, negatives: str
+) -> dict[int, list[int]] | None:
+    """The grades of negatives for each grade of positives.
+
+    Args:
+        choice: A scheme; ``"all"`` for none; or ``"auto"``. This is a scheme if negatives are judged with more than two
+            grades: each grade against those at least two below it, as in section 4.2 of the Duet paper, or against the
+            lowest one.
+        qrels: Judgements.
+        negatives: Where negatives come from.
+    """
+    if not isinstance(choice, str):
+        return choice
+    grades = sorted({max(0, int(label)) for label in qrels["label"]})
+    if choice == "all" or negatives != "judged" or len(grades) < 3:
+        return None
+    return {grade: grades[: max(1, place - 1)][::-1] for place, grade in enumerate(grades) if place}

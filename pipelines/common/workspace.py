@@ -1,0 +1,255 @@
+"""The folder of a pipeline: artifacts are built once; tables, pictures and settings are written there."""
+
+import argparse
+import hashlib
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import pyterrier as pt
+from pyterrier_dr import FlexIndex
+
+import pt_neural as pn
+from pipelines.common.arguments import as_json, command, package_versions, run_settings
+from pipelines.common.collection import FIELDS, Collection
+from pipelines.common.runs import SavedRuns, write_whole
+
+
+class Workspace:
+    """A folder for one pipeline on one dataset; whatever has been built there is reused.
+
+    Args:
+        arguments: The arguments of the pipeline; results go to ``arguments.out``.
+        pipeline: Name of the pipeline.
+        collection: The dataset. All pipelines share its artifacts; other package versions have artifacts of their own.
+    """
+
+    def __init__(self, arguments: argparse.Namespace, pipeline: str, collection: Collection):
+        self.arguments, self.pipeline, self.collection = arguments, pipeline, collection
+        label = slug(collection.label)
+        self.results = arguments.out / f"{pipeline}-{label}"
+        self.artifacts = arguments.out / "artifacts" / f"{label}-{_fingerprint(collection)}"
+        self.results.mkdir(parents=True, exist_ok=True)
+        self.artifacts.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def seeds_note(self) -> str:
+        """The number of seeds for a caption, if there are several."""
+        return f", {len(self.arguments.seeds)} seeds" if len(self.arguments.seeds) > 1 else ""
+
+    def built(self, name: str, build: Callable[[Path], Any], load: Callable[[Path], Any]) -> Any:
+        """Load an artifact, after building it if necessary."""
+        path = self.artifacts / name
+        if not path.exists():
+            print(f"building {path}", flush=True)
+            build(path)
+        return load(path)
+
+    def index(self, fields: Sequence[str] = FIELDS) -> pn.LuceneIndex:
+        """The Lucene index of the collection."""
+        return self.built(
+            _with_fields("lucene", fields),
+            lambda path: pn.LuceneIndex(path).index(self.documents(), fields=fields),
+            pn.LuceneIndex,
+        )
+
+    def forward_index(self, fields: Sequence[str] = FIELDS) -> pn.ForwardIndex:
+        """The term sequences of the collection."""
+        return self.built(
+            _with_fields("forward", fields),
+            lambda path: pn.ForwardIndex.build(path, self.documents(), fields=fields),
+            pn.ForwardIndex,
+        )
+
+    def documents(self) -> Iterable[dict[str, str]]:
+        """The documents of the collection."""
+        return self.collection.dataset.get_corpus_iter(verbose=False)
+
+    def spaces(self, name: str, texts: Callable[[], Any], **options: Any) -> pn.EmbeddingSpaces:
+        """Word embeddings trained on documents or queries."""
+        settings = "-".join(f"{key}{value}" for key, value in sorted(options.items()))
+        return self.built(
+            f"spaces-{name}-{settings}",
+            lambda path: pn.EmbeddingSpaces.train(texts(), **options).save(path),
+            pn.EmbeddingSpaces.load,
+        )
+
+    def desm(self, spaces: pn.EmbeddingSpaces, pair: str, corpus: str) -> tuple[pn.DESM, pt.Transformer]:
+        """A DESM over stored centroids.
+
+        Args:
+            spaces: Word embeddings.
+            pair: Spaces of query and document, such as ``"in-out"``.
+            corpus: What the embeddings were trained on; part of the name of the stored centroids.
+
+        Returns:
+            A re-ranker by docno, and a retriever over all documents.
+        """
+        query, document = pair.split("-")
+        desm = pn.DESM(spaces, query, document)
+        vectors = self._vectors(f"centroids-{document}-{corpus}-{spaces.dim}", desm, self.forward_index())
+        return pn.DESM(spaces, query, document, vectors=vectors), desm.retriever(vectors)
+
+    def lsa(self, dim: int, seed: int, fields: Sequence[str] = FIELDS, max_terms: int | None = None) -> pn.LSA:
+        """LSA of the collection, over stored vectors."""
+        documents = self.forward_index(fields)
+        limit = f"-terms{max_terms}" if max_terms else ""
+        return self.over_vectors(
+            _with_fields(f"lsa-dim{dim}-seed{seed}{limit}", fields),
+            lambda path: pn.LSA(dim, seed=seed, fields=fields, max_terms=max_terms).fit_corpus(documents).save(path),
+            pn.LSA.load,
+            documents,
+        )
+
+    def tfidf(self, fields: Sequence[str] = FIELDS, max_terms: int | None = None) -> pn.TFIDF:
+        """TFIDF of the collection, over stored vectors."""
+        documents = self.forward_index(fields)
+        settings = {"sublinear_tf": True, "max_terms": max_terms, "fields": fields}
+        return self.over_vectors(
+            _with_fields(f"tf-idf{f'-terms{max_terms}' if max_terms else ''}", fields),
+            lambda path: pn.TFIDF(**settings).fit_corpus(documents).save(path),
+            pn.TFIDF.load,
+            documents,
+        )
+
+    def trained(self, model: Any, *examples: pd.DataFrame, **others: Sequence[pd.DataFrame]) -> Any:
+        """A model trained once; it re-ranks over stored vectors if it has vectors.
+
+        Args:
+            model: The untrained model, with a forward index of its documents.
+            *examples: Arguments of its ``fit``. These and all settings identify the stored model.
+            **others: Named arguments of its ``fit``, likewise.
+        """
+        name = f"{model.artifact_format}-{_digest(model, [*examples, *chain.from_iterable(others.values())])}"
+
+        def build(path: Path) -> None:
+            model.fit(*examples, **others).save(path)
+
+        if hasattr(model, "vectors"):
+            return self.over_vectors(name, build, type(model).load, model.documents)
+        return self.built(name, build, partial(type(model).load, documents=model.documents))
+
+    def fitted(self, model: Any, *examples: pd.DataFrame) -> Any:
+        """A model fitted once, to examples or else to all documents; it re-ranks over the forward index.
+
+        Args:
+            model: The unfitted model, with a forward index of its documents.
+            *examples: Arguments of its ``fit``. These and all settings identify the stored model.
+        """
+
+        def build(path: Path) -> None:
+            fitted = model.fit(*examples) if examples else model.fit_corpus(model.documents)
+            fitted.save(path)
+
+        load = partial(type(model).load, documents=model.documents)
+        return self.built(f"{model.artifact_format}-{_digest(model, examples)}", build, load)
+
+    def over_vectors(
+        self, name: str, build: Callable[[Path], Any], load: Callable[..., Any], documents: pn.ForwardIndex
+    ) -> Any:
+        """A ranker that re-ranks by docno over stored vectors of all documents; ranker and vectors are built once."""
+        vectors = self._vectors(f"{name}-vectors", self.built(name, build, load), documents)
+        return load(self.artifacts / name, vectors=vectors)
+
+    def _vectors(self, name: str, ranker: Any, documents: pn.ForwardIndex) -> Any:
+        """What a ranker stores for each document."""
+        vectors = self.built(name, lambda path: ranker.index(path, documents), pt.Artifact.load)
+        if isinstance(vectors, FlexIndex):
+            vectors.verbose = False  # no progress bars
+        return vectors
+
+    def chosen(self, name: str, choose: Callable[[], dict[str, Any]], *depends_on: Any) -> dict[str, Any]:
+        """Settings that are chosen once.
+
+        Args:
+            name: What the settings are for.
+            choose: Chooses them; they must be such as JSON can hold.
+            *depends_on: What distinguishes this choice from others.
+        """
+        digest = hashlib.sha256(f"{depends_on} {run_settings(self.arguments)}".encode()).hexdigest()[:12]
+        path = self.artifacts / f"chosen-{slug(name)}-{digest}.json"
+        if not path.exists():
+            chosen = choose()
+            write_whole(path, lambda file: json.dump(chosen, file))
+        return json.loads(path.read_text(encoding="utf-8"))
+
+    def runs(self, name: str = "runs") -> SavedRuns:
+        """The runs on one set of queries, each made once as long as settings and collection are the same."""
+        return SavedRuns(self.results / name, {**run_settings(self.arguments), "artifacts": self.artifacts.name})
+
+    def save_table(self, name: str, table: pd.DataFrame, caption: str, frame: pd.DataFrame | None = None) -> None:
+        """Print a table, and write it as Markdown and CSV.
+
+        Args:
+            name: Name of the files.
+            table: What is printed.
+            caption: What it shows.
+            frame: The same for machines; if given, the CSV has this.
+        """
+        print(f"\n{caption}\n\n{table.to_string(index=False)}", flush=True)
+        (table if frame is None else frame).to_csv(self.results / f"{name}.csv", index=False)
+        (self.results / f"{name}.md").write_text(f"{caption}\n\n{markdown(table)}\n", encoding="utf-8")
+
+    def save_picture(self, name: str, figure: plt.Figure) -> None:
+        """Write a picture as PNG, and close it."""
+        figure.savefig(self.results / f"{name}.png", dpi=150)
+        plt.close(figure)
+
+    def save_settings(self, **chosen: Any) -> None:
+        """Record how the results were made.
+
+        Args:
+            **chosen: What the pipeline chose by itself.
+        """
+        settings = {
+            "command": command(self.pipeline, sys.argv[1:], self.collection),
+            "pipeline": self.pipeline,
+            "collection": self.collection.label,
+            "arguments": {name: value for name, value in vars(self.arguments).items() if name != "seed"},
+            "chosen": chosen,
+            "packages": package_versions(),
+        }
+        (self.results / "settings.json").write_text(as_json(settings), encoding="utf-8")
+
+
+def slug(text: str) -> str:
+    """A text as part of a file name."""
+    return re.sub(r"[^\w.-]+", "-", text).strip("-")
+
+
+def _fingerprint(collection: Collection) -> str:
+    """Depends on our version, the location of a folder, and the packages that the embedded collection is made from."""
+    packages = getattr(collection.dataset, "packages", pd.DataFrame)()
+    return hashlib.sha256(f"{pn.__version__} {collection.folder} {packages.to_csv()}".encode()).hexdigest()[:8]
+
+
+def _with_fields(name: str, fields: Sequence[str]) -> str:
+    """The name of an artifact that depends on the fields of a document."""
+    return name if tuple(fields) == FIELDS else "-".join([name, *fields])
+
+
+def _digest(model: Any, examples: Iterable[pd.DataFrame]) -> str:
+    """Depends on everything that a fitted model depends on."""
+    settings = [model.settings(), list(model.fields)]
+    if hasattr(model, "training"):
+        settings.append({name: value for name, value in model.training.to_json().items() if name != "verbose"})
+    if hasattr(model, "spaces"):
+        settings.append([model.spaces.settings, len(model.spaces), model.spaces.dim])
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+    for frame in examples:
+        columns = frame[[column for column in ("qid", "query", "docno", "label") if column in frame]]
+        digest.update(pd.util.hash_pandas_object(columns, index=False).to_numpy().tobytes())
+    return digest.hexdigest()[:12]
+
+
+def markdown(table: pd.DataFrame) -> str:
+    """A frame as a Markdown table."""
+    rows = [list(map(str, table.columns)), ["---"] * len(table.columns), *table.astype(str).to_numpy().tolist()]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)

@@ -1,0 +1,1 @@
+"""The DESM paper (Mitra et al., 2016)."""

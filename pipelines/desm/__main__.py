@@ -1,0 +1,121 @@
+"""Tables 3 and 4 and Figures 1, 4 and 5 of the DESM paper (Mitra et al., 2016), on any dataset.
+
+Table 3 is telescoped: the top k documents of the first stage are re-ranked. In Table 4 all documents are ranked.
+"""
+
+import argparse
+from collections import defaultdict
+from collections.abc import Callable
+from itertools import product
+
+import pyterrier as pt
+from ir_measures import nDCG
+
+import pt_neural as pn
+from pipelines.common.arguments import parsed, parser
+from pipelines.common.collection import load
+from pipelines.common.comparison import Comparison, mean_curve, tuned_by_seed
+from pipelines.common.workspace import Workspace
+from pipelines.desm.figures import figures
+
+MEASURES = [nDCG @ 1, nDCG @ 3, nDCG @ 10]
+DEPTH = 100  # documents per query in the runs over all documents
+Seeds = dict[str, dict[int, pt.Transformer]]
+MIN_QUERIES = 1000  # needed to train word embeddings on queries
+
+
+def main() -> None:
+    """Print both tables, and save them with runs, settings and figures."""
+    arguments = options()
+    collection = load(arguments.dataset)
+    workspace = Workspace(arguments, "desm", collection)
+    bm25 = workspace.index().bm25()
+    if arguments.sweep and collection.train is not None:
+        bm25 = swept_bm25(workspace, arguments.seed)
+    print(f"first stage: {bm25!r}", flush=True)
+    candidates = bm25 % arguments.depth
+    rerankers, retrievers = models(workspace, arguments)
+    mixtures, curves = {}, {}
+    for name, seeds in retrievers.items():
+        by_seed = {seed: pn.Mixture(retriever, bm25) for seed, retriever in seeds.items()}
+        mixtures[f"BM25 + {name}"], curves[name] = tuned_by_seed(by_seed, collection, nDCG @ 10, arguments.seed)
+    lsa = workspace.lsa(arguments.dim, arguments.seed)
+    telescoped = {"BM25": candidates, "LSA": candidates >> lsa}
+    telescoped |= each(rerankers, lambda reranker: candidates >> reranker)
+    full = {"BM25": bm25 % DEPTH, "LSA": lsa.retriever(lsa.vectors) % DEPTH}
+    full |= each({**retrievers, **mixtures}, lambda system: system % DEPTH)
+
+    note = f"{collection.label}, {len(collection.test.topics):,} test queries; * differs from BM25 with p < 0.05"
+    for number, setting, about, systems in (
+        (3, "telescoped", f"telescoped: the top {arguments.depth} of BM25 re-ranked", telescoped),
+        (4, "all-documents", "all documents ranked", full),
+    ):
+        comparison = Comparison(collection.test, MEASURES, workspace.runs(f"runs-{setting}"))
+        comparison.add(systems)
+        caption = f"Table {number}, {about}. {note}"
+        comparison.save(workspace, f"table{number}", list(systems), {"BM25": "*"}, caption)
+    alphas = {f"{name}, seed {seed}": curve.alpha for name, by in curves.items() for seed, curve in by.items()}
+    workspace.save_settings(bm25=repr(bm25), alpha=alphas)
+    first = {name: seeds[arguments.seed] for name, seeds in rerankers.items()}
+    curves = {name: mean_curve(by_seed) for name, by_seed in curves.items()}
+    for name, figure in figures(collection, bm25, first, curves):
+        workspace.save_picture(name, figure)
+    print(f"\nTables, runs and figures are in {workspace.results}.")
+
+
+def options() -> argparse.Namespace:
+    """The arguments of the pipeline."""
+    arguments = parser(__doc__)
+    arguments.add_argument("--depth", type=int, default=100, help="candidates per query in the telescoped table")
+    arguments.add_argument("--dim", type=int, default=200, help="dimensions of the embeddings (paper: 200) and of LSA")
+    arguments.add_argument(
+        "--sweep",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="choose k1 and b of BM25 on training queries",
+    )
+    return parsed(arguments)
+
+
+def models(workspace: Workspace, arguments: argparse.Namespace) -> tuple[Seeds, Seeds]:
+    """Each DESM as a re-ranker and as a retriever, by name and by seed."""
+    rerankers, retrievers = defaultdict(dict), defaultdict(dict)
+    for seed in arguments.seeds:
+        trained = embeddings(workspace, arguments.dim, seed)
+        for pair, (corpus, spaces) in product(("in-in", "in-out"), trained.items()):
+            name = f"DESM ({pair.upper()}, trained on {corpus})"
+            rerankers[name][seed], retrievers[name][seed] = workspace.desm(spaces, pair, f"{corpus}-seed{seed}")
+    return dict(rerankers), dict(retrievers)
+
+
+def each(systems: Seeds, change: Callable[[pt.Transformer], pt.Transformer]) -> Seeds:
+    """Every system of every seed, changed."""
+    return {name: {seed: change(system) for seed, system in seeds.items()} for name, seeds in systems.items()}
+
+
+def swept_bm25(workspace: Workspace, seed: int, queries: int = 500) -> pt.Transformer:
+    """BM25 with k1 and b swept on training queries, as in section 3.3."""
+    index, sample = workspace.index(), workspace.collection.train.sample(queries, seed)
+
+    def sweep() -> dict[str, float]:
+        bm25 = index.bm25(num_results=10)
+        grid = {bm25: {"k1": [0.5, 0.9, 1.3, 1.7, 2.1], "b": [0.3, 0.4, 0.5, 0.65, 0.8, 0.95]}}
+        pt.GridSearch(bm25, grid, sample.topics, sample.qrels, "ndcg_cut_10", verbose=False)
+        return {"k1": bm25.k1, "b": bm25.b}
+
+    return index.bm25(**workspace.chosen("bm25", sweep))
+
+
+def embeddings(workspace: Workspace, dim: int, seed: int) -> dict[str, pn.EmbeddingSpaces]:
+    """Word embeddings trained on documents and, if there are enough, on training queries."""
+    collection = workspace.collection
+    corpora = {"documents": workspace.documents}
+    if collection.train is not None and len(collection.train.topics) >= MIN_QUERIES:
+        corpora["queries"] = lambda: collection.train.topics
+    else:
+        print(f"{collection.name} has fewer than {MIN_QUERIES} training queries: no embeddings are trained on queries")
+    return {corpus: workspace.spaces(corpus, texts, dim=dim, seed=seed) for corpus, texts in corpora.items()}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""Figures 1, 4 and 5 of the DESM paper."""
+
+from collections.abc import Iterator
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+from sklearn.decomposition import PCA
+
+import pt_neural as pn
+from pipelines.common.collection import Collection
+from pipelines.common.comparison import alpha_picture
+from pt_neural.experiment import AlphaCurve
+
+RELEVANT, RETRIEVED, RANDOM = "relevant", "retrieved, not relevant", "random"
+COLOURS = {RELEVANT: "#E69F00", RETRIEVED: "#56B4E9", RANDOM: "#555555"}
+QUERIES = 200
+RANDOM_PER_QUERY = 10
+
+
+def figures(
+    collection: Collection, bm25: pt.Transformer, models: dict[str, pn.DESM], curves: dict[str, AlphaCurve]
+) -> Iterator[tuple[str, plt.Figure]]:
+    """All figures by name, for a sample of the test queries and the models trained on one corpus.
+
+    Args:
+        collection: The dataset.
+        bm25: The first stage.
+        models: DESMs that re-rank by docno.
+        curves: The alpha curve of each model's mixture with BM25.
+    """
+    models = last_corpus(models)
+    pairs = sample_pairs(collection, bm25)
+    scores = pd.DataFrame({"set": pairs["set"], "BM25": bm25.transform(pairs)["score"]})
+    for name, model in models.items():
+        scores[name] = model.transform(pairs)["score"]
+    name = list(models)[-1]
+    alpha = curves[name].alpha
+    mixtures = {f"{alpha:g} {name} + {1 - alpha:g} BM25": alpha * scores[name] + (1 - alpha) * scores["BM25"]}
+    mixed = {f"BM25 + {name}": curves[name] for name in models}
+    yield "figure1", projections(pairs, models)
+    yield "figure4", distributions(scores.assign(**mixtures))
+    yield "figure5", bivariate(scores, list(models))
+    yield "alpha", alpha_picture(mixed, "Mixtures with BM25, all documents ranked")
+
+
+def last_corpus(models: dict[str, pn.DESM]) -> dict[str, pn.DESM]:
+    """The models trained on queries, as in the paper's figures, if there are any, else those trained on documents."""
+    on_queries = {name: model for name, model in models.items() if "queries" in name}
+    return on_queries or models
+
+
+def sample_pairs(collection: Collection, bm25: pt.Transformer, seed: int = 13) -> pd.DataFrame:
+    """Query-document pairs of three kinds: relevant, retrieved but not relevant, and random.
+
+    If the qrels have documents judged non-relevant, they are the ones that count as retrieved.
+
+    Returns:
+        Frame with ``qid, query, docno, set``.
+    """
+    test = collection.test.sample(QUERIES, seed)
+    judged = test.topics.merge(test.qrels, on="qid")
+    relevant = judged[judged["label"] > 0].assign(set=RELEVANT)
+    retrieved = (bm25 % 100).transform(test.topics)
+    non_relevant = judged[judged["label"] <= 0]
+    if non_relevant.empty:
+        non_relevant = without(retrieved, relevant).groupby("qid").head(20)
+    docnos = bm25.index.docnos()
+    chosen = np.random.default_rng(seed).integers(len(docnos), size=(len(test.topics), RANDOM_PER_QUERY))
+    drawn = test.topics.assign(docno=[list(docnos[row]) for row in chosen]).explode("docno")
+    drawn = without(without(drawn, relevant), retrieved)
+    sets = [relevant, non_relevant.assign(set=RETRIEVED), drawn.assign(set=RANDOM)]
+    return pd.concat(sets, ignore_index=True)[["qid", "query", "docno", "set"]]
+
+
+def without(pairs: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
+    """The pairs that are not among the others."""
+    keys = pd.MultiIndex.from_frame(others[["qid", "docno"]])
+    return pairs[~pd.MultiIndex.from_frame(pairs[["qid", "docno"]]).isin(keys)]
+
+
+def projections(pairs: pd.DataFrame, models: dict[str, pn.DESM]) -> plt.Figure:
+    """Figure 1: documents in two dimensions, relative to their queries."""
+    figure, axes = plt.subplots(1, len(models), figsize=(4.6 * len(models), 4.4), layout="constrained", squeeze=False)
+    pairs = pairs[pairs["set"] != RANDOM]
+    for ax, (name, model) in zip(axes[0], models.items(), strict=True):
+        vectors = relative_to_query(pairs, model)
+        pca = PCA(2, random_state=0).fit(vectors)
+        points, query = pca.transform(vectors), pca.transform(np.zeros_like(vectors[:1]))
+        for kind in (RETRIEVED, RELEVANT):
+            rows = (pairs["set"] == kind).to_numpy()
+            ax.scatter(*points[rows].T, s=7, alpha=0.5, color=COLOURS[kind], label=kind, linewidths=0)
+        ax.scatter(*query.T, marker="*", s=130, color="#0072B2", label="query", zorder=3)
+        ax.set(title=name, xlabel="first principal component", ylabel="second principal component")
+    axes[0, 0].legend(loc="best", fontsize="small")
+    return figure
+
+
+def distributions(scores: pd.DataFrame) -> plt.Figure:
+    """Figure 4: the distribution of each feature over the three kinds of documents."""
+    features = [column for column in scores if column != "set"]
+    figure, axes = plt.subplots(len(features), 1, figsize=(6.4, 2.1 * len(features)), layout="constrained")
+    for ax, feature in zip(axes, features, strict=True):
+        bins = np.histogram_bin_edges(scores[feature], bins=60)
+        for kind, colour in COLOURS.items():
+            values = scores.loc[scores["set"] == kind, feature]
+            ax.hist(values, bins=bins, density=True, histtype="step", linewidth=1.6, color=colour, label=kind)
+        ax.set(xlabel=feature, ylabel="density", yscale="log" if feature == "BM25" else "linear")
+    axes[0].legend(fontsize="small")
+    return figure
+
+
+def bivariate(scores: pd.DataFrame, names: list[str]) -> plt.Figure:
+    """Figure 5: BM25 against each DESM, one panel per kind of document."""
+    figure, axes = plt.subplots(
+        len(names), 3, figsize=(9.6, 3.1 * len(names)), sharex="row", sharey="row", layout="constrained", squeeze=False
+    )
+    for row, name in zip(axes, names, strict=True):
+        for ax, kind in zip(row, COLOURS, strict=True):
+            chosen = scores[scores["set"] == kind]
+            ax.scatter(chosen[name], chosen["BM25"], s=6, alpha=0.35, color=COLOURS[kind], linewidths=0)
+            ax.set(xlabel=name, ylabel="BM25" if ax is row[0] else "")
+            ax.set_title(kind, fontsize="medium")
+    return figure
+
+
+def relative_to_query(pairs: pd.DataFrame, model: pn.DESM) -> np.ndarray:
+    """Unit document vectors minus unit query vectors."""
+    rows, texts = pd.factorize(pairs["query"])
+    queries = model.encode_queries(list(texts))
+    queries /= np.maximum(np.linalg.norm(queries, axis=1, keepdims=True), 1e-9)
+    documents = model.vectors.vec_loader().transform(pairs)["doc_vec"]
+    return np.stack(documents.to_list()) - queries[rows]

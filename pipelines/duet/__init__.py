@@ -1,0 +1,1 @@
+"""The Duet paper (Mitra et al., 2017)."""

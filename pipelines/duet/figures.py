@@ -1,0 +1,73 @@
+"""Figures 4, 5 and 7 of the Duet paper."""
+
+from collections.abc import Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from ir_measures import nDCG
+
+from pt_neural.experiment import Breakdown
+from pt_neural.experiment.pictures import COLOURS
+
+WIDTH = 0.38  # of a bar
+
+
+def negatives(frame: pd.DataFrame, hard: str) -> plt.Figure:
+    """Figure 4: each model with hard and with random negatives, and the p-value, one panel per measure.
+
+    Args:
+        frame: ``system, measure``, a column named after the hard negatives, ``random``, ``corrected``.
+        hard: Where the hard negatives come from.
+    """
+    measures = frame["measure"].unique()
+    figure, axes = plt.subplots(
+        1, len(measures), figsize=(4.4 * len(measures), 3.8), layout="constrained", squeeze=False
+    )
+    for ax, measure in zip(axes[0], measures, strict=True):
+        rows = frame[frame["measure"] == measure]
+        places = np.arange(len(rows))
+        for shift, column, colour in ((-1, hard, COLOURS[0]), (1, "random", COLOURS[1])):
+            heights = rows[column].to_numpy()
+            bars = ax.bar(places + shift * WIDTH / 2, heights, WIDTH, color=colour, label=f"{column} negatives")
+            ax.bar_label(bars, fmt="%.3f", fontsize="small", padding=2)
+        p_values = [f"p = {p:.3f}" if p >= 0.001 else "p < 0.001" for p in rows["corrected"]]
+        labels = [f"{name}\n{p}" for name, p in zip(rows["system"], p_values, strict=True)]
+        ax.set_xticks(places, labels)
+        ax.set(ylabel=measure)
+        ax.margins(y=0.12)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
+    return figure
+
+
+def breakdowns(parts: Sequence[Breakdown]) -> plt.Figure:
+    """Figure 5: one panel per classification of the queries."""
+    figure, axes = plt.subplots(
+        1, len(parts), figsize=(6.0 * len(parts), 4.0), sharey=True, layout="constrained", squeeze=False
+    )
+    for ax, part in zip(axes[0], parts, strict=True):
+        part.plot(ax).label_outer()
+    return figure
+
+
+def learning_curves(frame: pd.DataFrame) -> plt.Figure:
+    """Figure 7: nDCG@10 by the number of training queries, one panel per way of training, one line per model.
+
+    Args:
+        frame: ``system, queries, training`` and the measure.
+    """
+    kinds, sizes = frame["training"].unique(), sorted(frame["queries"].unique())
+    figure, axes = plt.subplots(
+        1, len(kinds), figsize=(4.6 * len(kinds), 3.8), sharey=True, layout="constrained", squeeze=False
+    )
+    for ax, kind in zip(axes[0], kinds, strict=True):
+        for number, (name, rows) in enumerate(frame[frame["training"] == kind].groupby("system", sort=False)):
+            style = {"color": COLOURS[number], "marker": "osD"[number % 3], "markersize": 5, "linewidth": 1.3}
+            ax.plot(rows["queries"], rows[str(nDCG @ 10)], label=name, **style)
+        ax.set_xscale("log", base=2)
+        ax.set_xticks(sizes, [f"{size:,}" for size in sizes])
+        ax.minorticks_off()
+        ax.set(title=kind, xlabel="training queries")
+    axes[0, 0].set_ylabel(str(nDCG @ 10))
+    axes[0, 0].legend(fontsize="small")
+    return figure

@@ -1,0 +1,1 @@
+"""The Match-Tensor paper (Jaech et al., 2017)."""

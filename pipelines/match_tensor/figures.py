@@ -1,0 +1,61 @@
+"""Figures 3 and 4 of the Match-Tensor paper."""
+
+from collections.abc import Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+from pt_neural.experiment.pictures import COLOURS
+
+GROUP = 0.8  # width of all bars of a measure
+
+
+def relative_bars(frame: pd.DataFrame, panels: Sequence[Sequence[str]], baseline: str) -> plt.Figure:
+    """Figure 4: how much better systems are than a baseline, one bar per system and measure.
+
+    Args:
+        frame: ``system`` and one column per measure, in percent.
+        panels: The measures of each panel; panels have scales of their own.
+        baseline: Its name.
+    """
+    widths = [len(measures) for measures in panels]
+    figure, axes = plt.subplots(
+        1, len(panels), figsize=(1.9 * sum(widths), 4.0), width_ratios=widths, layout="constrained", squeeze=False
+    )
+    width = GROUP / len(frame)
+    for ax, measures in zip(axes[0], panels, strict=True):
+        places = np.arange(len(measures))
+        for number, row in enumerate(frame.to_dict("records")):
+            shift = (number - (len(frame) - 1) / 2) * width
+            heights = [row[measure] for measure in measures]
+            ax.bar(places + shift, heights, width, color=COLOURS[number], label=row["system"])
+        ax.axhline(0, color="black", linewidth=0.8)
+        ax.set_xticks(places, measures)
+        ax.grid(axis="y", alpha=0.3)
+        ax.set_axisbelow(True)
+    axes[0, 0].set_ylabel(f"difference from {baseline}, %")
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=min(3, len(frame)), frameon=False)
+    return figure
+
+
+def learning_curves(frame: pd.DataFrame, measure: str) -> plt.Figure:
+    """Figure 3: a measure by the number of training queries, relative to all of them, one line per system.
+
+    Args:
+        frame: ``system, queries`` and a column named after the measure and ``", %"``: the percentage of its value with
+            all queries.
+        measure: Its name.
+    """
+    figure, ax = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
+    for number, (name, rows) in enumerate(frame.groupby("system", sort=False)):
+        style = {"color": COLOURS[number], "marker": "osD^v"[number % 5], "markersize": 5, "linewidth": 1.3}
+        ax.plot(rows["queries"], rows[f"{measure}, %"], label=name, **style)
+    sizes = sorted(frame["queries"].unique())
+    ax.set_xscale("log", base=2)
+    ax.set_xticks(sizes, [f"{size:,}" for size in sizes])
+    ax.minorticks_off()
+    ax.set(xlabel="training queries", ylabel=f"{measure}, % of that with all training queries")
+    ax.legend(fontsize="small")
+    return figure

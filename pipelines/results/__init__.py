@@ -1,0 +1,1 @@
+"""The page RESULTS.md, made from what the other pipelines wrote."""

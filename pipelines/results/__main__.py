@@ -1,0 +1,178 @@
+"""The page RESULTS.md: the papers' tables and orderings beside what the other pipelines found on all collections.
+
+It reads the folders that they wrote below --out, and runs nothing.
+"""
+
+import argparse
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+
+import pandas as pd
+
+from pipelines.clsm.paper import TABLES as CLSM
+from pipelines.common.paper import PaperTable
+from pipelines.common.workspace import markdown
+from pipelines.desm.paper import TABLES as DESM
+from pipelines.duet.paper import TABLES as DUET
+from pipelines.match_tensor.paper import TABLES as MATCH_TENSOR
+from pipelines.results.folders import ResultFolder, result_folders
+from pipelines.results.orderings import ORDERINGS, Ordering, outcome_of
+from pipelines.ssi import paper as ssi
+
+INTRODUCTION = """\
+# Results
+
+What the pipelines of this repository found, beside what the papers report. `python -m pipelines.results` writes this
+page from the files of the other pipelines; the last section has their commands. The papers' collections are not public,
+so compare figures only within a column: the question is whether the same things help.
+"""
+ORDERED = """\
+## Orderings of the papers
+
+Each ordering is tested by a paired t-test of {measures} over queries. *yes* and *no* are differences with p < 0.05,
+*level* means that there is no significant difference. If there are several seeds, the value of a query is the mean over
+seeds, and the range of the difference over seeds is given too. P-values are not corrected for the number of orderings.
+"""
+BESIDE = """\
+## The papers' tables
+
+Ours is the mean over test queries, ± the standard deviation over seeds if there are several. A dash means that a row
+was not run, for instance because a collection has no training queries.
+"""
+COMMANDS = """\
+## How this was made
+
+`$PT_NEURAL_COLLECTIONS` is a folder of collections in the BEIR layout; `neural:pydocs` is made from installed packages,
+and `irds:vaswani` comes from ir_datasets. Each folder of results has the settings, run files, tables, pictures and
+per-query values.
+"""
+SSI_TABLES = {
+    "1": "Table 1, limited dictionary, documents as queries",
+    "2": "Table 2, all words, documents as queries",
+    "9": "Table 9, queries in another language, limited dictionaries",
+}
+SSI_MEASURES = {"MAP": 2, "Rank loss, %": 1}  # and their columns in the paper's tables
+
+
+def main() -> None:
+    """Write the page."""
+    formatter = argparse.ArgumentDefaultsHelpFormatter
+    program = "python -m pipelines.results"
+    arguments = argparse.ArgumentParser(program, description=__doc__, formatter_class=formatter, allow_abbrev=False)
+    arguments.add_argument("--out", type=Path, default=Path("results"), help="folder that the pipelines wrote to")
+    arguments.add_argument("--page", type=Path, default=Path("RESULTS.md"), help="file to write")
+    arguments = arguments.parse_args()
+    folders = list(result_folders(arguments.out))
+    if not folders:
+        raise SystemExit(f"there are no results in {arguments.out}; run pipelines first: python -m pipelines")
+    arguments.page.write_text("\n".join(page(folders)), encoding="utf-8")
+    print(f"Wrote {arguments.page} from {len(folders)} folders of results.")
+
+
+def page(folders: Sequence[ResultFolder]) -> Iterator[str]:
+    """The parts of the page."""
+    yield INTRODUCTION
+    yield ORDERED.format(measures=" and ".join(sorted({ordering.measure for ordering in ORDERINGS})))
+    for paper, orderings in groupby(ORDERINGS, key=lambda ordering: ordering.paper):
+        yield from ordering_section(paper, list(orderings), folders)
+    yield BESIDE
+    for table in (*DESM, *CLSM, *DUET, *MATCH_TENSOR):
+        yield from table_section(table, folders)
+    for number, title in SSI_TABLES.items():
+        yield from ssi_section(number, title, folders)
+    yield COMMANDS
+    yield from commands(folders)
+
+
+def ordering_section(paper: str, orderings: Sequence[Ordering], folders: Sequence[ResultFolder]) -> Iterator[str]:
+    """A table of orderings, and the reasons why some do not hold everywhere."""
+    rows, reasons = [], []
+    for ordering in orderings:
+        outcomes = {
+            folder.collection: outcome_of(ordering, folder.values(ordering.runs))
+            for folder in folders
+            if folder.pipeline == ordering.pipeline
+        }
+        outcomes = {name: outcome for name, outcome in outcomes.items() if outcome is not None}
+        if not outcomes:
+            continue
+        cells = {name: str(outcome) for name, outcome in outcomes.items()}
+        rows.append({"ordering": f"{ordering.says} ({ordering.where})", **cells})
+        if ordering.reason and any(outcome.verdict != "yes" for outcome in outcomes.values()):
+            reasons.append(f"- *{ordering.says}*: {ordering.reason}")
+    if rows:
+        yield f"### {paper}\n"
+        yield markdown(pd.DataFrame(rows).fillna("–")) + "\n"
+    if reasons:
+        yield "Where it does not hold:\n"
+        yield "\n".join(reasons) + "\n"
+
+
+def table_section(table: PaperTable, folders: Sequence[ResultFolder]) -> Iterator[str]:
+    """A table of a paper beside ours, with one column per collection."""
+    columns = {"paper": [_text(value, table) for value in table.rows.values()]}
+    for folder in folders:
+        if folder.pipeline == table.pipeline:
+            values = folder.values(table.runs)
+            values = values[values["measure"] == table.measure]
+            cells = [_cell(values, name, table) for name in table.rows]
+            if any(cell != "–" for cell in cells):
+                columns[_heading(folder, values)] = cells
+    if len(columns) > 1:
+        yield f"### {table.paper}, {table.table}: {table.measure}\n"
+        yield markdown(pd.DataFrame({"system": list(table.rows), **columns})) + "\n"
+
+
+def _heading(folder: ResultFolder, values: pd.DataFrame) -> str:
+    return f"{folder.collection} ({values['qid'].nunique():,} queries)"
+
+
+def _text(value: float, table: PaperTable) -> str:
+    return f"{value:+.2f}" if table.baselines else f"{value:.3f}"
+
+
+def _cell(values: pd.DataFrame, name: str, table: PaperTable) -> str:
+    means = values[values["system"] == name].groupby("seed")["value"].mean()
+    if means.empty:
+        return "–"
+    if table.baselines:
+        others = values[values["system"] == table.baselines[name]].groupby("seed")["value"].mean()
+        if others.empty:
+            return "–"
+        means = 100 * (means / others - 1)
+    deviation = f" ± {means.std(ddof=1):.3f}" if len(means) > 1 else ""
+    return _text(means.mean(), table) + deviation
+
+
+def ssi_section(number: str, title: str, folders: Sequence[ResultFolder]) -> Iterator[str]:
+    """A table of the SSI paper beside ours, once for each measure."""
+    rows = ssi.TABLES[number]
+    for measure, place in SSI_MEASURES.items():
+        columns = {"paper": [row[place].replace("±", " ± ") for row in rows.values()]}
+        for folder in folders:
+            if folder.pipeline == "ssi":
+                values = folder.values("runs-collection")
+                values = values[values["measure"] == measure]
+                means = values.groupby("system")["value"].mean()
+                known = [means.get(f"{number}: {row}") for row in rows]
+                if any(mean is not None for mean in known):
+                    columns[_heading(folder, values)] = ["–" if mean is None else f"{mean:.3f}" for mean in known]
+        if len(columns) > 1:
+            yield f"### SSI, {title}: {measure}\n"
+            yield markdown(pd.DataFrame({"system": [ssi.NAMES[row] for row in rows], **columns})) + "\n"
+
+
+def commands(folders: Iterable[ResultFolder]) -> Iterator[str]:
+    """The commands that made the results, and the versions of packages."""
+    folders = list(folders)
+    yield "```\n" + "\n".join(folder.settings["command"] for folder in folders) + "\n```\n"
+    versions = {name: set() for folder in folders for name in folder.settings["packages"]}
+    for folder in folders:
+        for name, version in folder.settings["packages"].items():
+            versions[name].add(version)
+    yield "Packages: " + ", ".join(f"{name} {' or '.join(sorted(found))}" for name, found in versions.items()) + ".\n"
+
+
+if __name__ == "__main__":
+    main()

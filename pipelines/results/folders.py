@@ -1,0 +1,76 @@
+"""The folders that pipelines wrote: per-query values by system, and the settings that made them."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from pipelines.common.runs import VALUES, read_values
+
+FIRST = ("neural:pydocs", "neural:pydocs/links", "irds:vaswani", "cpp-docs/keywords", "cpp-docs/links", "cacm")
+
+
+@dataclass(frozen=True)
+class ResultFolder:
+    """The results of one pipeline on one collection.
+
+    Attributes:
+        path: Where they are.
+        settings: How they were made.
+    """
+
+    path: Path
+    settings: dict[str, Any]
+
+    @property
+    def pipeline(self) -> str:
+        """The pipeline's name."""
+        return self.settings["pipeline"]
+
+    @property
+    def collection(self) -> str:
+        """The collection's short name."""
+        return self.settings["collection"]
+
+    def values(self, runs: str) -> pd.DataFrame:
+        """The per-query values of a folder of runs: ``system, seed, qid, measure, value``; seed as text.
+
+        Systems of the SSI paper's tables are also there under the number of the table and the row: ``"1: low-rank"``.
+        """
+        return _values(self.path, runs)
+
+
+@cache
+def _values(folder: Path, runs: str) -> pd.DataFrame:
+    path = folder / runs / VALUES
+    if not path.exists():
+        return pd.DataFrame(columns=["system", "seed", "qid", "measure", "value"])
+    values = read_values(path)
+    parts = values["name"].str.extract(r"^(?P<system>.*?)(?:, seed (?P<seed>\d+))?$").fillna({"seed": ""})
+    values = values.assign(**parts)[["system", "seed", "qid", "measure", "value"]]
+    rows = [_by_row(values, table) for table in sorted(folder.glob(f"table*-{runs.removeprefix('runs-')}.csv"))]
+    return pd.concat([values, *rows], ignore_index=True)
+
+
+def _by_row(values: pd.DataFrame, table: Path) -> pd.DataFrame:
+    """The values of the systems of a table, if it names its rows and their runs."""
+    frame = pd.read_csv(table, keep_default_na=False)
+    if not {"row", "run"} <= set(frame):
+        return values[:0]
+    number = re.match(r"table(.*?)-", table.name)[1]
+    names = {run: f"{number}: {row}" for row, run in zip(frame["row"], frame["run"], strict=True)}
+    return values[values["system"].isin(names)].assign(system=lambda found: found["system"].map(names))
+
+
+def result_folders(out: Path) -> Iterator[ResultFolder]:
+    """All results below a folder, those of the best-known collections first."""
+    found = [
+        ResultFolder(path.parent, json.loads(path.read_text(encoding="utf-8"))) for path in out.glob("*/settings.json")
+    ]
+    order = {name: place for place, name in enumerate(FIRST)}
+    yield from sorted(found, key=lambda result: (order.get(result.collection, len(order)), result.collection))

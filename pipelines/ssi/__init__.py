@@ -1,0 +1,1 @@
+"""The SSI paper (Bai et al., 2010)."""

@@ -1,0 +1,283 @@
+"""Tables 1-6, 9 and 10 and Figures 1 and 2 of the SSI paper (Bai et al., 2010), on any dataset of links.
+
+Pages are queries, and the pages that they link to are relevant. The paper's results stand beside ours. There are two
+settings: re-ranking the linked documents and random ones, as in the paper; and retrieval from all documents of the
+collection. Only the second one is measured if the collection is not larger than the number of random documents. The
+settings of baselines and the alpha of mixtures are chosen by their rank loss on dev queries.
+
+Tables 9 and 10 are for queries in another language than the documents; --mates names the dataset whose judgements are
+the translations of the queries among the documents.
+"""
+
+import argparse
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pandas as pd
+
+from pipelines.common.arguments import add_training, parsed, parser
+from pipelines.common.collection import load
+from pipelines.common.workspace import Workspace
+from pipelines.ssi import figures, paper
+from pipelines.ssi.evaluation import SETTINGS, Evaluation
+from pipelines.ssi.languages import LanguageRankers, Languages
+from pipelines.ssi.rankers import Rankers, Row
+from pipelines.ssi.tables import ROWS, Makers
+from pipelines.ssi.task import LinkTask, page_texts
+from pt_neural.experiment import bootstrap
+
+TABLES = {
+    1: "document-document ranking, limited dictionary",
+    2: "document-document ranking, all words",
+    3: "links or documents partitioned into training and test",
+    4: "dimensions of U and V",
+    5: "queries of k keywords, limited dictionary",
+    6: "queries of k keywords, all words",
+    9: "queries in another language, limited dictionaries",
+    10: "queries in another language, all words",
+}
+ACROSS_LANGUAGES = (9, 10)
+FIGURES = {
+    1: "average precision of each query: SSI against TFIDF and its mixture with LSA",
+    2: "training and dev error",
+}
+
+
+def main() -> None:
+    """Print the tables, and save them with per-query values, figures, settings and histories."""
+    arguments = options()
+    collection = load(arguments.dataset)
+    if collection.train is None or collection.dev is None:
+        raise SystemExit(f"{collection.name} lacks training or dev links, which SSI needs to learn and to stop early")
+    workspace = Workspace(arguments, "ssi", collection)
+    results = Results(workspace, arguments)
+    for number in arguments.tables:
+        getattr(results, f"save_table_{number}")()
+    for number in arguments.figures:
+        getattr(results, f"save_figure_{number}")()
+    results.save_histories()
+    workspace.save_settings()
+    print(f"\nTables and figures are in {workspace.results}.")
+
+
+def options() -> argparse.Namespace:
+    """The arguments of the pipeline."""
+    arguments = parser(__doc__, "neural:pydocs/links")
+    add_training(arguments)
+    arguments.set_defaults(epochs=60, queries=1000, batch_size=None)
+    add = arguments.add_argument
+    monolingual = [number for number in TABLES if number not in ACROSS_LANGUAGES]
+    add("--tables", type=int, nargs="*", choices=TABLES, default=monolingual, help=listed(TABLES))
+    add("--figures", type=int, nargs="*", choices=FIGURES, default=[], help=listed(FIGURES))
+    add("--query", choices=["text", "page"], default="text", help="queries: those of the dataset, or whole pages")
+    add(
+        "--mates",
+        help="dataset with the English page of each query, for Tables 9 and 10; None: the task is to find it",
+    )
+    add(
+        "--settings",
+        nargs="+",
+        choices=SETTINGS,
+        default=list(SETTINGS),
+        help="linked and random documents, or all",
+    )
+    add("--random-documents", type=int, default=10_000, help="random documents besides the linked ones")
+    add("--dev-documents", type=int, default=500, help="random documents besides the links of a dev query")
+    add("--dev-queries", type=int, default=500, help="dev queries evaluated after each epoch")
+    add("--dev-measure", default="AP", help="measure that decides on the best epoch; RankLoss levels off earlier")
+    add("--patience", type=int, default=10, help="epochs without improvement before training stops")
+    add("--pair-epochs", type=int, default=15, help="epochs for a W that weighs pairs of words, or their hashes")
+    add("--dim", type=int, default=100, help="N, rows of U and V (paper: 200)")
+    add("--dims", type=int, nargs="*", default=[50, 100, 200], help="N in Table 4 (paper: 100 200 500)")
+    add("--lsa-dims", type=int, nargs="+", default=[50, 100, 200], help="dimensions of LSA to choose from")
+    add("--max-terms", type=int, default=30_000, help="D, words of the limited dictionary")
+    add("--full-terms", type=int, default=10_000, help="words for a W that weighs every pair of words (paper: D)")
+    add("--nonzeros", type=int, nargs="*", default=[1000, 100, 10], help="weights per row of sparse W in Table 1")
+    add("--frequent-terms", type=int, default=10_000, help="words of LSA and CFH in Tables 2 and 6 (paper: 30000)")
+    add("--embedded-terms", type=int, nargs="*", default=[30_000, 10_000, 3_000], help="n of (U'V)_n in Table 2")
+    add("--hash-sizes", type=int, nargs="*", default=[1_000_000, 3_000_000, 6_000_000], help="hash kernels in Table 2")
+    add("--keywords", type=int, nargs="*", default=[5, 10, 20], help="k in Tables 5 and 6")
+    add(
+        "--shares",
+        type=float,
+        nargs="*",
+        default=[0.01, 0.04, 0.16, 1.0],
+        help="shares of training links in Figure 2",
+    )
+    add("--figure-dims", type=int, nargs="*", default=[50, 100], help="N in Figure 2")
+    add("--figure-epochs", type=int, default=20, help="epochs for all links in Figure 2; fewer links get more epochs")
+    return parsed(arguments)
+
+
+def listed(items: dict[int, str]) -> str:
+    """What each table or figure shows."""
+    return "; ".join(f"{number}: {about}" for number, about in items.items())
+
+
+class Results:
+    """The tables and figures of the paper.
+
+    Args:
+        workspace: Where artifacts and results are.
+        arguments: The arguments of the pipeline.
+    """
+
+    def __init__(self, workspace: Workspace, arguments: argparse.Namespace):
+        self.workspace, self.arguments = workspace, arguments
+        docnos = [page["docno"] for page in workspace.documents()]
+        task = LinkTask.of(workspace.collection, docnos, arguments.seed)
+        self.all = task.with_texts(page_texts(workspace.documents())) if arguments.query == "page" else task
+        self.task = self.all.sample(arguments.queries)
+        self.rankers = Rankers(workspace, arguments, self.task)
+        self.evaluations = self._evaluations(self.task)
+        self.histories: list[pd.DataFrame] = []
+
+    def _evaluations(self, task: LinkTask, about: str = "") -> list[Evaluation]:
+        """All settings, or only retrieval if there are not enough documents for the random ones.
+
+        Args:
+            task: The test queries.
+            about: Distinguishes their runs from those of other tables with systems of the same names.
+        """
+        settings = list(self.arguments.settings)
+        if self.arguments.random_documents >= len(task.docnos) and "collection" in settings:
+            settings = ["collection"]
+        number, runs = self.arguments.random_documents, self.workspace.runs
+        return [Evaluation(task, setting, number, runs(f"runs-{setting}{about}")) for setting in settings]
+
+    def save_table_1(self) -> None:
+        """All kinds of W with a limited dictionary."""
+        self._save(1, self._limited, self.rankers, ROWS[1](self.rankers), self.evaluations)
+
+    def save_table_2(self) -> None:
+        """The kinds of W that work with all words."""
+        self._save(2, self._unlimited, self.rankers, ROWS[2](self.rankers), self.evaluations)
+
+    def save_table_3(self) -> None:
+        """Training on links of all documents, or without those of test documents; the test links are the same."""
+        apart = self.all.apart_from_test_documents().sample(self.arguments.queries)
+        rankers = Rankers(self.workspace, self.arguments, apart, ", documents apart")
+        makers = [lambda: self._partitioned(self.rankers, "links"), lambda: self._partitioned(rankers, "documents")]
+        evaluations = self._evaluations(apart, "-apart")
+        self._save(3, f"test links between test documents, {self._limited}", rankers, makers, evaluations)
+
+    def _partitioned(self, rankers: Rankers, what: str) -> Row:
+        number = len(rankers.task.collection.train.qrels)
+        row = rankers.low_rank(self.arguments.max_terms)
+        return replace(row, key=what, name=f"{row.name}, partitioned {what}, {number:,} training links")
+
+    def save_table_4(self) -> None:
+        """The dimensions of U and V."""
+        self._save(4, self._limited, self.rankers, ROWS[4](self.rankers), self.evaluations)
+
+    def save_table_5(self) -> None:
+        """Queries of k keywords with a limited dictionary."""
+        self._save_keywords(5, self._limited)
+
+    def save_table_6(self) -> None:
+        """Queries of k keywords with all words."""
+        self._save_keywords(6, self._unlimited)
+
+    def _save_keywords(self, number: int, words: str) -> None:
+        for k in self.arguments.keywords:
+            task = self.task.with_keywords(k)
+            rankers = Rankers(self.workspace, self.arguments, task, f", k = {k}")
+            self._save(f"{number}, k = {k}", words, rankers, ROWS[number](rankers), self._evaluations(task))
+
+    def save_table_9(self) -> None:
+        """Queries in another language with limited dictionaries."""
+        self._save_languages(9, self.arguments.max_terms)
+
+    def save_table_10(self) -> None:
+        """Queries in another language with all words."""
+        self._save_languages(10, None)
+
+    def _save_languages(self, number: int, limit: int | None) -> None:
+        languages = Languages.of(self.workspace, self.arguments, self.all)
+        rankers = LanguageRankers(self.workspace, self.arguments, languages)
+        makers, evaluations = rankers.table(limit, finding=languages.finding), self._evaluations(languages.task)
+        self._save(number, self._unlimited if limit is None else self._limited, rankers, makers, evaluations)
+
+    def save_figure_1(self) -> None:
+        """Average precision of each query, with all words."""
+        rankers, frequent = self.rankers, self.arguments.frequent_terms
+        rows = [rankers.embedded("low-rank", frequent), rankers.tfidf(None), rankers.mixture(None, frequent)]
+        for evaluation in self.evaluations:
+            for row in rows:
+                evaluation.add(row.system, row.rankers)
+            values = evaluation.by_query("MAP", {row.name: row.system for row in rows})
+            self.workspace.save_picture(f"figure1-{evaluation.setting}", figures.scatter(values))
+        self._forget(rankers)
+
+    def save_figure_2(self) -> None:
+        """Training loss and dev rank loss by the number of tuples seen, for several N and shares of the links."""
+        frames = []
+        for share in self.arguments.shares:
+            task, about = self.task.with_share(share), f", {100 * share:g}% of the links"
+            rankers = Rankers(self.workspace, self.arguments, task, about)
+            curves = {dim: rankers.learning_curve(dim, share) for dim in self.arguments.figure_dims}
+            frames += [curve.assign(N=dim, share=share) for dim, curve in curves.items()]
+            self._forget(rankers)
+        frame = pd.concat(frames, ignore_index=True)
+        caption = f"Figure 2, mean training loss and dev rank loss. {self.workspace.collection.label}"
+        self.workspace.save_table("figure2", frame.round(5), caption)
+        self.workspace.save_picture("figure2", figures.learning_curves(frame))
+
+    @property
+    def _limited(self) -> str:
+        return f"limited dictionary of {self.rankers.words(self.arguments.max_terms):,} words"
+
+    @property
+    def _unlimited(self) -> str:
+        return f"all {self.rankers.words(None):,} words"
+
+    def _save(
+        self,
+        number: int | str,
+        about: str,
+        rankers: Rankers,
+        makers: Makers,
+        evaluations: Iterable[Evaluation],
+    ) -> None:
+        """Make the rows of a table one by one, measure them, and save the table for each setting."""
+        rows = []
+        for make in makers:
+            row = make()
+            for evaluation in evaluations:
+                evaluation.add(row.system, row.rankers)
+            rows.append(row)
+            self._forget(rankers)
+            self._forget(self.rankers)
+        for evaluation in evaluations:
+            name = f"table{str(number).replace(', k = ', '-k')}-{evaluation.setting}"
+            caption = f"Table {number}, {about}. {self.workspace.collection.label}, {evaluation.describe()}"
+            table = beside_paper(rows, evaluation, paper.TABLES.get(str(number), {}))
+            frame = table.assign(row=[row.key for row in rows], run=[row.system for row in rows])
+            self.workspace.save_table(name, table, f"{caption}{self.workspace.seeds_note}", frame)
+            values = evaluation.by_query("MAP", {row.name: row.system for row in rows})
+            self.workspace.save_picture(name, bootstrap(values).plot().figure)
+
+    def _forget(self, rankers: Rankers) -> None:
+        """Keep the histories of trained models, but not the models, whose memory would add up."""
+        if rankers.models:
+            self.histories.append(rankers.histories())
+            rankers.models.clear()
+
+    def save_histories(self) -> None:
+        """What happened in each epoch of each training."""
+        if self.histories:
+            pd.concat(self.histories).drop_duplicates().to_csv(self.workspace.results / "histories.csv", index=False)
+
+
+def beside_paper(
+    rows: list[Row], evaluation: Evaluation, reported: dict[str, tuple[str, str, str, str]]
+) -> pd.DataFrame:
+    """A table of ours beside the paper's results for the same rows."""
+    table = evaluation.table({row.name: row.system for row in rows}).reset_index()
+    table.insert(1, "params", [row.parameters for row in rows])
+    cells = [reported.get(row.key, ("",) * len(paper.COLUMNS)) for row in rows]
+    return table.join(pd.DataFrame(cells, columns=list(paper.COLUMNS)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+"""Queries in another language than the documents: Tables 9 and 10 of the SSI paper."""
+
+import argparse
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+
+import pt_neural as pn
+from pipelines.common.collection import SPLITS, Split, load
+from pipelines.common.workspace import Workspace
+from pipelines.ssi.evaluation import Ranker
+from pipelines.ssi.rankers import Rankers, Row, over_vectors
+from pipelines.ssi.tables import Makers
+from pipelines.ssi.task import LinkTask, page_texts
+
+
+@dataclass(frozen=True)
+class Languages:
+    """A task whose queries are translations of pages of the collection, their mates.
+
+    Attributes:
+        task: The queries in their own language; the mate of a query is not a candidate, unless the task is to find it.
+        english: The same with the text of each query's mate, in place of a perfect translation.
+        mates: Training queries with the text of their mates: ``qid, query, mate``.
+        finding: Whether the task is to find the mates.
+    """
+
+    task: LinkTask
+    english: LinkTask
+    mates: pd.DataFrame
+    finding: bool
+
+    @classmethod
+    def of(cls, workspace: Workspace, arguments: argparse.Namespace, task: LinkTask) -> "Languages":
+        """The languages of a task; another dataset has the mates, or else the task's own judgements are the mates."""
+        finding = arguments.mates is None
+        source = task.collection if finding else load(arguments.mates)
+        splits = [split for split in (getattr(source, name) for name in SPLITS) if split is not None]
+        mates = pd.concat([split.qrels for split in splits]).drop_duplicates("qid")
+        pages = page_texts(workspace.documents())
+        texts = mates.set_index("qid")["docno"].map(pages).dropna().to_dict()
+        if not finding:
+            task = LinkTask.of(task.collection, task.docnos, task.seed, mates)
+        task = task.sample(arguments.queries)
+        return cls(task, task.with_texts(texts), with_mates(source.train, texts), finding)
+
+
+def with_mates(train: Split | None, texts: Mapping[str, str]) -> pd.DataFrame:
+    """The training queries that have a mate, with its text."""
+    if train is None:
+        raise SystemExit("the dataset of --mates has no split named train, which CL-LSA is fitted on")
+    frame = train.topics.assign(mate=train.topics["qid"].map(texts))
+    return frame[frame["mate"].notna()][["qid", "query", "mate"]]
+
+
+class LanguageRankers(Rankers):
+    """The rankers of Tables 9 and 10.
+
+    Args:
+        workspace: Where artifacts are.
+        arguments: The arguments of the pipeline.
+        languages: The task.
+    """
+
+    def __init__(self, workspace: Workspace, arguments: argparse.Namespace, languages: Languages):
+        super().__init__(workspace, arguments, languages.task, ", across languages")
+        self.languages = languages
+        self._english = Rankers(workspace, arguments, languages.english, ", English mates")
+        self._english.models = self.models
+
+    def table(self, limit: int | None, *, finding: bool) -> Makers:
+        """The rows of a table.
+
+        Args:
+            limit: Words of each dictionary; None for all.
+            finding: Whether the task is to find the mates; rankers that know them are then left out.
+        """
+        if finding:
+            yield partial(self.cl_lsa, limit)
+            yield partial(self.cross, limit)
+            return
+        english = self._english
+        lsa_limit = limit or self.arguments.frequent_terms
+        yield lambda: self._translated(english.tfidf(limit))
+        if limit:
+            yield lambda: self._translated(english.lsa(limit))
+        yield lambda: self._translated(english.mixture(limit, lsa_limit))
+        if limit:
+            yield partial(self.cl_lsa, limit)
+            yield lambda: self._mixed("cl-lsa+tfidf", self.cl_lsa(limit), english.tfidf(limit))
+        yield lambda: self._translated(english.low_rank(limit, key="english"))
+        yield partial(self.cross, limit)
+        yield partial(self.cross, limit, regularised=True)
+        yield lambda: self._mixed("cross+tfidf", self.cross(limit), english.tfidf(limit))
+        yield lambda: self._mixed("cross+english", self.cross(limit), english.low_rank(limit))
+
+    def cl_lsa(self, limit: int | None) -> Row:
+        """LSA of queries joined with their mates (CL-LSI), with the dimensions of the smallest dev rank loss."""
+        models = [self._cl_lsa(dim, limit) for dim in self.arguments.lsa_dims]
+        losses = [self.loss(model.transform(self.dev_candidates), self.task.collection.dev.qrels) for model in models]
+        lsa = models[int(np.argmin(losses))]
+        parameters = f"{lsa.dim} × {len(lsa.vocabulary):,}"
+        return self._row("cl-lsa", f"CL-LSA, {lsa.dim} dimensions", limit, parameters, self._once(over_vectors(lsa)))
+
+    def _cl_lsa(self, dim: int, limit: int | None) -> pn.LSA:
+        mates, fields = self.languages.mates, self.documents.fields
+        texts = mates["query"] + " " + mates["mate"]
+        corpus = pd.DataFrame({"docno": mates["qid"], fields[0]: texts})
+        options = {"seed": self.arguments.seed, "max_terms": limit and 2 * limit, "fields": fields}
+        digest = hashlib.sha256(f"{options} {texts.to_list()}".encode()).hexdigest()[:12]
+        return self.workspace.over_vectors(
+            f"cl-lsa-dim{dim}-{digest}",
+            lambda path: pn.LSA(dim, **options).fit_corpus(corpus).save(path),
+            pn.LSA.load,
+            self.documents,
+        )
+
+    def cross(self, limit: int | None, *, regularised: bool = False) -> Row:
+        """SSI with separate vocabularies for queries and documents (equation 9).
+
+        Args:
+            limit: Words of each dictionary; None for all.
+            regularised: Whether it also learns from the English mates of the training queries (equation 10).
+        """
+        dim, words = self.arguments.dim, self.words(limit)
+        options = {"dim": dim, "embedded_terms": words, "shared_vocabulary": False}
+        parameters = f"{dim} × (words of queries + {words:,})"
+        if regularised:
+            options["monolingual"] = self._english.examples[:2]
+        key, note = ("regularised", ", with V'V on mates") if regularised else ("cross", "")
+        name = f"W = U'V across languages{note}, N = {dim}"
+        return self.ssi(key, name, parameters, "low-rank", limit, **options)
+
+    def _mixed(self, key: str, a: Row, b: Row) -> Row:
+        """A mixture of a ranker across languages and one of English mates, with the same seeds."""
+        b = self._translated(b)
+        mixed = {
+            # The scores of a W without I are on another scale than cosines.
+            seed: self.mixed(ranker, b.rankers.get(seed, next(iter(b.rankers.values()))), "zscore")
+            for seed, ranker in a.rankers.items()
+        }
+        alphas = ", ".join(f"{alpha:g}" for _, alpha, _ in mixed.values())
+        row = replace(b, key=key, name=f"{a.name} + {b.name}, alpha = {alphas}", parameters="")
+        return replace(row, system=f"{row.name}, {a.system}", rankers={seed: r for seed, (r, _, _) in mixed.items()})
+
+    def _translated(self, row: Row) -> Row:
+        """A ranker that replaces incoming queries by their English mates."""
+        texts = pd.concat(getattr(self.languages.english.collection, name).topics for name in SPLITS)
+        mates = texts.drop_duplicates("qid").set_index("qid")["query"]
+        swap = pt.apply.generic(lambda frame: frame.assign(query=frame["qid"].map(mates)))
+
+        def translated(ranker: Ranker) -> Ranker:
+            return Ranker(swap >> ranker.reranker, lambda number: swap >> ranker.retriever(number))
+
+        rankers = {seed: translated(ranker) for seed, ranker in row.rankers.items()}
+        return replace(row, name=f"{row.name} (English mates)", rankers=rankers)

@@ -1,0 +1,137 @@
+"""The task of the SSI paper: pages as queries, and the pages that they link to as relevant documents."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+
+from pipelines.common.collection import FIELDS, SPLITS, Collection, Split
+from pt_neural.experiment import keyword_queries, with_random_documents
+
+
+@dataclass(frozen=True)
+class LinkTask:
+    """A collection whose judgements are links.
+
+    Attributes:
+        collection: The queries, by splits.
+        docnos: The documents.
+        links: The links of all splits: ``qid, docno``.
+        own: The page that each query is made from, which is not a candidate: ``qid, docno``.
+        seed: Seed of all random choices.
+    """
+
+    collection: Collection
+    docnos: pd.Index
+    links: pd.DataFrame
+    own: pd.DataFrame
+    seed: int
+
+    @classmethod
+    def of(cls, collection: Collection, docnos: Iterable[str], seed: int, mates: pd.DataFrame | None = None):
+        """The task of a collection that has training links.
+
+        Args:
+            collection: The queries. A query with the name of a document is made from it.
+            docnos: The documents.
+            seed: Seed of all random choices.
+            mates: The documents that queries in another language are translations of: ``qid, docno``.
+        """
+        docnos = pd.Index(list(docnos), dtype=object)
+        splits = {name: _with_objects(getattr(collection, name)) for name in SPLITS}
+        links = pd.concat([split.qrels[["qid", "docno"]] for split in splits.values()], ignore_index=True)
+        named = links["qid"].drop_duplicates()
+        own = pd.DataFrame({"qid": named, "docno": named})[named.isin(docnos).to_numpy()]
+        own = own if mates is None else pd.concat([own, mates[["qid", "docno"]]], ignore_index=True)
+        return cls(replace(collection, **splits), docnos, links, own, seed)
+
+    def sample(self, queries: int | None) -> "LinkTask":
+        """At most so many queries of dev and of test; None for all."""
+        return self if queries is None else replace(self, collection=self.collection.sample(queries, self.seed))
+
+    def excluded(self, split: Split) -> pd.DataFrame:
+        """Documents that must not be candidates of a query: its own page, and its links in other splits."""
+        known = pd.concat([self.links, self.own], ignore_index=True)
+        known = known[known["qid"].isin(split.topics["qid"])]
+        links = pd.MultiIndex.from_frame(split.qrels[["qid", "docno"]])
+        return known[~pd.MultiIndex.from_frame(known).isin(links)]
+
+    def candidates(self, split: Split, number: int, *, shift: int = 0) -> pd.DataFrame:
+        """The links of the queries and a number of random documents; another ``shift`` draws others."""
+        options = {"seed": self.seed + shift, "exclude": self.excluded(split)}
+        return with_random_documents(split.topics, split.qrels, self.docnos, number, **options)
+
+    def examples(self, dev_documents: int) -> list[pd.DataFrame]:
+        """What models are fitted on: linked pairs of train, and for each dev query its links and random documents."""
+        dev = self.collection.dev
+        candidates = pt.Transformer.from_df(dev and self.candidates(dev, dev_documents))
+        return self.collection.examples(candidates)
+
+    def with_keywords(self, k: int) -> "LinkTask":
+        """The same task with k random words of each query, drawn independently in each split."""
+        splits = {name: getattr(self.collection, name) for name in SPLITS}
+        keywords = {
+            name: replace(split, topics=keyword_queries(split.topics, k, seed=self.seed + place))
+            for place, (name, split) in enumerate(splits.items())
+        }
+        return self._with(**keywords)
+
+    def with_texts(self, texts: Mapping[str, str]) -> "LinkTask":
+        """The same task with other texts of the queries, given by qid."""
+        splits = {}
+        for name in SPLITS:
+            split = getattr(self.collection, name)
+            queries = split.topics["qid"].map(texts).astype(object)
+            if queries.isna().any():
+                qid = split.topics["qid"][queries.isna()].iloc[0]
+                raise SystemExit(f"there is no page for query {qid!r}: leave out --query page, or choose other --mates")
+            splits[name] = replace(split, topics=split.topics.assign(query=queries))
+        return self._with(**splits)
+
+    def with_share(self, share: float) -> "LinkTask":
+        """The same task with a share of the training links, drawn at random."""
+        train = self.collection.train
+        qrels = train.qrels.sample(max(1, round(share * len(train.qrels))), random_state=self.seed)
+        topics = train.topics[train.topics["qid"].isin(qrels["qid"])].reset_index(drop=True)
+        return self._with(train=Split(topics, qrels))
+
+    @cached_property
+    def _test_documents(self) -> pd.Index:
+        """Three in ten documents, drawn at random."""
+        return self.docnos[np.random.default_rng(self.seed).random(len(self.docnos)) < 0.3]
+
+    def between_test_documents(self) -> "LinkTask":
+        """The same task with only the test links between test documents (Table 3)."""
+        return self._with(test=_between(self.collection.test, self._test_documents))
+
+    def apart_from_test_documents(self) -> "LinkTask":
+        """Likewise, and without training links of test documents; test links between other documents are trained on."""
+        others = self.docnos.difference(self._test_documents)
+        train, dev, test = (_between(getattr(self.collection, name), others) for name in SPLITS)
+        train = Split(
+            pd.concat([train.topics, test.topics]).drop_duplicates("qid").reset_index(drop=True),
+            pd.concat([train.qrels, test.qrels], ignore_index=True),
+        )
+        return self.between_test_documents()._with(train=train, dev=dev)
+
+    def _with(self, **splits: Split) -> "LinkTask":
+        return replace(self, collection=replace(self.collection, **splits))
+
+
+def _between(split: Split, docnos: pd.Index) -> Split:
+    """The links between these documents."""
+    qrels = split.qrels[split.qrels["qid"].isin(docnos) & split.qrels["docno"].isin(docnos)]
+    return Split(split.topics[split.topics["qid"].isin(qrels["qid"])].reset_index(drop=True), qrels)
+
+
+def _with_objects(split: Split | None) -> Split | None:
+    """Queries as Python objects, so that a frame of many candidates holds the text of each page once."""
+    return split and replace(split, topics=split.topics.astype({"query": object}))
+
+
+def page_texts(documents: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """The whole text of each document."""
+    return {page["docno"]: " ".join(page.get(field) or "" for field in FIELDS) for page in documents}

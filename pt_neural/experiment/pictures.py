@@ -1,0 +1,283 @@
+"""Pictures of systems over queries, and the colours, labels and legends of all pictures."""
+
+from collections.abc import Mapping, Sequence
+from textwrap import fill
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import pandas as pd
+
+from pt_neural.experiment.values import checked_values, measure_name
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Colours that colour-blind readers can tell apart (Okabe and Ito).
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000", "#999999")
+
+POINT_AREA, LARGEST_AREA = 14.0, 400.0  # of the marks of one query and of many, in square points
+
+Kind = Literal["exact", "proximity", "inexact", "ours"]
+MARKERS: dict[str | None, tuple[str, str, str]] = {  # marker, fill and label of each kind of system
+    "exact": ("^", "none", "exact matches"),
+    "proximity": ("o", "none", "proximity"),
+    "inexact": ("v", "none", "inexact matches"),
+    "ours": ("s", "full", "ours"),
+    None: ("D", "none", "others"),
+}
+MANY = 8  # systems; more need a larger picture
+
+GAP, RADIUS = 6.0, 4.0  # points from the middle of a mark to its label, and to its rim
+DISTANCES = (1, 2, 3, 4.5, 6, 8, 10, 12, 15)  # of a label from its mark, in gaps
+DIRECTIONS = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1))
+DIRECTIONS += ((2, 1), (-2, 1), (2, -1), (-2, -1), (1, 2), (-1, 2), (1, -2), (-1, -2))
+LETTERS_PER_INCH, HANDLE, LINE = 16.0, 6, 0.17  # small letters; letters as wide as a handle; inches between lines
+OVERHANG = 1.12  # width of a legend relative to its axes, which grow once they are laid out
+
+
+class PerQueryScatter:
+    """Queries as points: the value of one system against that of another.
+
+    Attributes:
+        system: The system on the vertical axis.
+        other: The system on the horizontal axis.
+        measure: Name of the measure.
+        above: Number of queries for which the system has the larger value.
+        below: Number of queries for which the other system does.
+        equal: Number of queries for which both have the same value.
+    """
+
+    def __init__(self, values: pd.DataFrame, measure: str):
+        self.other, self.system = values.columns
+        self.measure = measure
+        self._values = values
+        differences = values[self.system] - values[self.other]
+        self._differences = differences.where(differences.abs() > 1e-12, 0.0)
+        self.above, self.below, self.equal = (
+            int((self._differences.map(np.sign) == sign).sum()) for sign in (1, -1, 0)
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """Frame with ``qid``, the values of both systems and their ``difference``, largest differences first."""
+        frame = self._values[[self.system, self.other]].rename_axis(index="qid", columns=None)
+        frame = frame.assign(difference=self._differences)
+        return frame.sort_values("difference", ascending=False, kind="stable").reset_index()
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw one point per query, larger where several queries coincide, and the line of equal values.
+
+        Args:
+            ax: Axes to draw on; a new figure by default.
+        """
+        import matplotlib.pyplot as plt
+
+        if ax is None:
+            _, ax = plt.subplots(figsize=(4.8, 4.8), layout="constrained")
+        points, queries = np.unique(self._values.round(3).to_numpy(), axis=0, return_counts=True)
+        ends = [points.min(), points.max()]
+        ax.plot(ends, ends, color="#999999", linewidth=0.8, zorder=0)
+        ax.scatter(*points.T, np.minimum(POINT_AREA * queries, LARGEST_AREA), color=COLOURS[0], alpha=0.4, linewidth=0)
+        ax.set_aspect("equal")
+        ax.set_xlabel(wrapped(f"{self.measure} of {self.other}", 45))
+        ax.set_ylabel(wrapped(f"{self.measure} of {self.system}", 45))
+        counts = f"{self.above:,} queries above the line, {self.below:,} below, {self.equal:,} on it"
+        ax.set_title(counts, fontsize="small")
+        return ax
+
+    def __repr__(self) -> str:
+        return (
+            f"PerQueryScatter({self.system} against {self.other}, {self.measure}: {self.above:,} queries above, "
+            f"{self.below:,} below, {self.equal:,} equal)"
+        )
+
+
+def scatter(values: pd.DataFrame, system: str, other: str) -> PerQueryScatter:
+    """Compare two systems query by query: where one of them gains, and where it loses.
+
+    Args:
+        values: One row per query and one column per system, as :func:`per_query` returns them.
+        system: A column, for the vertical axis.
+        other: Another one, for the horizontal axis.
+
+    Raises:
+        ValueError: If a system is unknown, if both are the same, or if values are missing.
+
+    Example::
+
+        against = scatter(values, "Duet", "BM25")
+        against.plot()
+        against.to_frame().merge(topics, on="qid").head()
+    """
+    if system == other:
+        raise ValueError(f"take two different systems, not {system!r} twice")
+    values = checked_values(values, [system, other])
+    return PerQueryScatter(values[[other, system]], measure_name(values))
+
+
+class SystemComponents:
+    """Systems as points in two dimensions; those that do well on the same queries are close to each other.
+
+    Attributes:
+        explained: The share of the variance between systems that each of the two components explains.
+    """
+
+    def __init__(self, points: pd.DataFrame, explained: np.ndarray):
+        self._points = points
+        self.explained = explained
+
+    def to_frame(self) -> pd.DataFrame:
+        """Frame with ``system``, ``kind``, and the coordinates ``first`` and ``second``."""
+        return self._points.copy()
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw the systems with their names, marked by the kind of evidence they use, as in the Duet paper.
+
+        Args:
+            ax: Axes to draw on; a new figure by default.
+        """
+        import matplotlib.pyplot as plt
+
+        if ax is None:
+            size = (6.4, 4.8) if len(self._points) <= MANY else (8.0, 6.0)
+            _, ax = plt.subplots(figsize=size, layout="constrained")
+        for number, (kind, (marker, fill_style, label)) in enumerate(MARKERS.items()):
+            points = self._points[self._points["kind"].isna() if kind is None else self._points["kind"] == kind]
+            if len(points):
+                colour = "#000000" if kind == "ours" else COLOURS[number]
+                style = {"marker": marker, "fillstyle": fill_style, "color": colour, "markersize": 8, "linestyle": ""}
+                ax.plot(points["first"], points["second"], label=label, **style)
+        for axis, name, share in zip("xy", ("first", "second"), self.explained, strict=True):
+            ax.set(**{f"{axis}label": f"{name} principal component ({share:.0%} of the variance)"})
+        ax.margins(0.15)
+        if self._points["kind"].notna().any():
+            legend_above(ax, columns=len(MARKERS))
+        names = [wrapped(name, 26) for name in self._points["system"]]
+        label_points(ax, self._points[["first", "second"]].to_numpy(), names)
+        return ax
+
+    def __repr__(self) -> str:
+        return f"SystemComponents({len(self._points)} systems, {self.explained.sum():.0%} of the variance)"
+
+
+def pca(values: pd.DataFrame, kinds: Mapping[str, Kind] | None = None) -> SystemComponents:
+    """Project systems, each a vector of its values for the queries, onto two principal components.
+
+    Duet paper, section 6 and Figure 6.
+
+    Args:
+        values: One row per query and one column per system, as :func:`per_query` returns them.
+        kinds: The kind of evidence that each system uses, which decides on its mark: ``"exact"`` △, ``"proximity"`` ○,
+            ``"inexact"`` ▽, ``"ours"`` ■.
+
+    Raises:
+        ValueError: If there are fewer than three systems or two queries, if values are missing or repeated, or if a
+            kind is unknown.
+
+    Example::
+
+        pca(values, {"BM25": "exact", "SDM": "proximity", "DSSM": "inexact"}).plot()
+    """
+    from sklearn.decomposition import PCA
+
+    kinds = dict(kinds or {})
+    unknown = set(kinds.values()) - set(MARKERS)
+    if unknown:
+        known = ", ".join(repr(kind) for kind in MARKERS if kind)
+        raise ValueError(f"a kind must be one of {known}, not {unknown.pop()!r}")
+    values = checked_values(values)
+    if values.shape[0] < 2 or values.shape[1] < 3:
+        raise ValueError(
+            f"two components need at least three systems and two queries, not {values.shape[1]} and {values.shape[0]}"
+        )
+    model = PCA(2, svd_solver="full")
+    with np.errstate(invalid="ignore"):  # if all systems are alike, there is no variance to share
+        points = model.fit_transform(values.T.to_numpy())
+    frame = pd.DataFrame({"system": list(values), "kind": [kinds.get(name) for name in values]}, dtype=object)
+    frame[["first", "second"]] = points
+    return SystemComponents(frame, np.nan_to_num(model.explained_variance_ratio_))
+
+
+def wrapped(text: object, width: int) -> str:
+    """A name in lines of at most ``width`` letters, not broken at hyphens."""
+    return fill(str(text), width, break_on_hyphens=False)
+
+
+def legend_above(ax: "Axes", columns: int = 4) -> float:
+    """Put the legend above the axes, in as many columns as fit.
+
+    Args:
+        ax: Axes with labelled lines.
+        columns: The largest number of columns.
+
+    Returns:
+        The height of its lines after the first one, in inches.
+    """
+    handles, names = ax.get_legend_handles_labels()
+    room = ax.get_window_extent().width
+    names = [wrapped(name, max(20, int(LETTERS_PER_INCH * room / ax.figure.dpi) - HANDLE)) for name in names]
+    place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}
+    for number in range(min(columns, len(names)), 0, -1):
+        legend = ax.legend(handles, names, fontsize="small", ncols=number, frameon=False, **place)
+        if legend.get_window_extent().width <= OVERHANG * room:
+            break
+    rows = -(-len(names) // number)
+    return LINE * (rows * max(name.count("\n") + 1 for name in names) - 1)
+
+
+def label_points(ax: "Axes", points: np.ndarray, texts: Sequence[str], *, size: float = 8.0) -> None:
+    """Write each text near its point, in the first place where it covers no other text and no point.
+
+    If there is no such place, it takes the one where it covers least. A line joins a text to a distant point.
+
+    Args:
+        ax: Axes with their points and limits set.
+        points: Coordinates, shape ``(len(texts), 2)``.
+        texts: The labels.
+        size: Font size in points.
+    """
+    figure = ax.figure
+    figure.draw_without_rendering()  # settles the layout, and so where the points are
+    ax.set(xlim=ax.get_xlim(), ylim=ax.get_ylim())
+    pixels = figure.dpi / 72
+    middles = ax.transData.transform(points)
+    taken = np.hstack([middles - RADIUS * pixels, middles + RADIUS * pixels])
+    frame = np.array(ax.get_window_extent().extents)
+    places = np.array([np.multiply(GAP * distance, direction) for distance in DISTANCES for direction in DIRECTIONS])
+    for point, middle, text in zip(points, middles, texts, strict=True):
+        boxes = _boxes(middle + places * pixels, np.sign(places), _extent(ax, text, size))
+        covered = _overlaps(boxes, taken).sum(axis=1)
+        outside = _overlaps(boxes, boxes).diagonal() - _overlaps(boxes, frame[np.newaxis])[:, 0]
+        chosen = int(np.argmin(np.round(covered + outside, 3)))
+        taken = np.vstack([taken, boxes[chosen]])
+        _annotate(ax, text, point, places[chosen], size)
+
+
+def _extent(ax: "Axes", text: str, size: float) -> np.ndarray:
+    """Width and height of a text in pixels."""
+    trial = ax.text(0, 0, text, size=size)
+    box = trial.get_window_extent()
+    trial.remove()
+    return np.array([box.width, box.height])
+
+
+def _boxes(starts: np.ndarray, directions: np.ndarray, extent: np.ndarray) -> np.ndarray:
+    """Left, bottom, right and top of a text that begins at each place and extends in a direction."""
+    low = starts - extent * (1 - directions) / 2
+    return np.hstack([low, low + extent])
+
+
+def _overlaps(boxes: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """The area that each box shares with each of the others, shape ``(len(boxes), len(others))``."""
+    low = np.maximum(boxes[:, np.newaxis, :2], others[:, :2])
+    high = np.minimum(boxes[:, np.newaxis, 2:], others[:, 2:])
+    return np.maximum(high - low, 0).prod(axis=2)
+
+
+def _annotate(ax: "Axes", text: str, point: np.ndarray, place: np.ndarray, size: float) -> None:
+    across, up = np.sign(place)
+    sides = {"ha": {1: "left", 0: "center", -1: "right"}[across], "va": {1: "bottom", 0: "center", -1: "top"}[up]}
+    distant = np.abs(place).max() > 2 * GAP
+    line = {"arrowstyle": "-", "color": "#999999", "linewidth": 0.6, "shrinkA": 0, "shrinkB": RADIUS}
+    line["relpos"] = ((1 - across) / 2, (1 - up) / 2)  # where the text begins
+    options = {"textcoords": "offset points", "size": size, "arrowprops": line if distant else None}
+    ax.annotate(text, point, tuple(place), **options, **sides)

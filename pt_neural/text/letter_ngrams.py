@@ -1,0 +1,140 @@
+"""Word hashing: words as bags of letter n-grams."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from itertools import repeat
+from pathlib import Path
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from pt_neural._artifacts import ArtifactError, read_json, write_json
+from pt_neural.text.packed import offsets_of
+from pt_neural.text.vocabulary import Vocabulary, read_lines, write_lines
+
+BOUNDARY = "#"
+
+
+class WordHashing:
+    """Turns words into counts of the letter n-grams of ``#word#`` (CLSM paper, section 3.2; Duet paper, section 3.2).
+
+    A new word still has the n-grams that it shares with known words; unknown n-grams are dropped.
+
+    Args:
+        ngrams: The known n-grams; an n-gram's position is its column.
+        sizes: Lengths of the n-grams, such as ``(3,)`` for letter trigrams.
+
+    Raises:
+        ValueError: If an n-gram is repeated or contains a newline, or if a size is below 1.
+
+    Example::
+
+        >>> hashing = WordHashing.build(["boy"])
+        >>> hashing.ngrams
+        ['#bo', 'boy', 'oy#']
+        >>> hashing.bags(["boy", "boys"]).toarray()
+        array([[1., 1., 1.],
+               [1., 1., 0.]], dtype=float32)
+    """
+
+    def __init__(self, ngrams: Sequence[str], sizes: Sequence[int] = (3,)):
+        self.ngrams = list(ngrams)
+        self.sizes = tuple(sorted(set(sizes)))
+        if not self.sizes or self.sizes[0] < 1:
+            raise ValueError(f"sizes must be lengths of at least 1, not {sizes!r}")
+        if len(set(self.ngrams)) < len(self.ngrams) or any("\n" in ngram for ngram in self.ngrams):
+            raise ValueError("n-grams must be distinct and contain no newline")
+
+    @classmethod
+    def build(
+        cls,
+        words: Vocabulary | Iterable[str],
+        *,
+        sizes: Sequence[int] = (3,),
+        max_ngrams: int | None = None,
+    ) -> "WordHashing":
+        """Collect the n-grams of words, by falling frequency, ties in alphabetical order.
+
+        Args:
+            words: Distinct words; or a vocabulary, whose collection frequencies then count for the n-grams.
+            sizes: Lengths of the n-grams.
+            max_ngrams: Keep only this many of the most frequent n-grams; None keeps all.
+        """
+        frequencies: Iterable[int] = repeat(1)
+        if isinstance(words, Vocabulary):
+            if words.collection_frequency is not None:
+                frequencies = words.collection_frequency.tolist()
+            words = words.terms
+        counts = Counter()
+        for word, frequency in zip(words, frequencies, strict=False):
+            for ngram in letter_ngrams(word, sizes):
+                counts[ngram] += frequency
+        return cls(sorted(counts, key=lambda ngram: (-counts[ngram], ngram))[:max_ngrams], sizes)
+
+    @cached_property
+    def _columns(self) -> dict[str, int]:
+        return {ngram: column for column, ngram in enumerate(self.ngrams)}
+
+    def bags(self, words: Iterable[str]) -> csr_array:
+        """The n-gram counts of words, one row per word: W_f of the CLSM paper.
+
+        Args:
+            words: Any words, each given once.
+
+        Returns:
+            Sparse float32 matrix of shape ``(number of words, len(self))``.
+        """
+        columns, lengths = [], []
+        for word in words:
+            known = [self._columns[ngram] for ngram in letter_ngrams(word, self.sizes) if ngram in self._columns]
+            columns.extend(known)
+            lengths.append(len(known))
+        counts = csr_array(
+            (
+                np.ones(len(columns), dtype=np.float32),
+                np.array(columns, dtype=np.int64),
+                offsets_of(np.array(lengths, dtype=np.int64)),
+            ),
+            shape=(len(lengths), len(self)),
+        )
+        counts.sum_duplicates()
+        return counts
+
+    def __len__(self) -> int:
+        return len(self.ngrams)
+
+    def __repr__(self) -> str:
+        return f"WordHashing({len(self):,} n-grams of {' and '.join(map(str, self.sizes))} letters)"
+
+    def save(self, directory: str | Path) -> None:
+        """Write ``ngrams.txt`` (UTF-8, one n-gram per line) and ``ngrams.json`` (their sizes)."""
+        directory = Path(directory)
+        write_lines(directory / "ngrams.txt", self.ngrams)
+        write_json(directory / "ngrams.json", {"sizes": list(self.sizes)})
+
+    @classmethod
+    def load(cls, directory: str | Path) -> "WordHashing":
+        """Read what :meth:`save` wrote.
+
+        Raises:
+            ArtifactError: If a file is missing or damaged; the message names it.
+        """
+        directory = Path(directory)
+        ngrams, settings = read_lines(directory / "ngrams.txt"), read_json(directory / "ngrams.json")
+        try:
+            return cls(ngrams, settings["sizes"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise ArtifactError(f"{directory / 'ngrams.json'} or ngrams.txt is damaged: {error!r}") from None
+
+
+def letter_ngrams(word: str, sizes: Sequence[int] = (3,)) -> list[str]:
+    """The letter n-grams of ``#word#``, with repetitions, size after size.
+
+    Example::
+
+        >>> letter_ngrams("boy")
+        ['#bo', 'boy', 'oy#']
+    """
+    bounded = f"{BOUNDARY}{word}{BOUNDARY}"
+    return [bounded[i : i + size] for size in sizes for i in range(len(bounded) - size + 1)]

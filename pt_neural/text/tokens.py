@@ -1,0 +1,139 @@
+"""From documents and frames to the one string that a ranker reads, and from that string to tokens."""
+
+import re
+import sys
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import pandas as pd
+
+TEXT_FIELDS = ("title", "text")
+FIELD_END = "\x1e"  # the ASCII record separator: it ends a token and is part of none
+
+_ASCII = "".join(character.lower() if character.isalnum() else " " for character in map(chr, range(128)))
+
+
+def tokenise(text: Any) -> list[str]:
+    """Lower-case a text and cut it into runs of letters and digits.
+
+    For ASCII this is the papers' "down-case and remove non-alphanumerics" (Duet section 3). Elsewhere a letter keeps
+    the combining marks after it, composed and decomposed spellings give the same token (NFC), and a lone surrogate
+    separates tokens, as an underscore does. Scripts written without spaces are not segmented.
+
+    Args:
+        text: The text; anything but a string, such as None or NaN, has no tokens.
+
+    Returns:
+        The tokens, in order.
+
+    Example::
+
+        >>> tokenise("pairwise_distances(X, metric='cosine')")
+        ['pairwise', 'distances', 'x', 'metric', 'cosine']
+    """
+    if not isinstance(text, str):
+        return []
+    if text.isascii():
+        return text.translate(_ASCII).split()
+    return _unicode_token().findall(unicodedata.normalize("NFC", text.lower()))
+
+
+def token_spans(text: Any) -> list[tuple[str, int, int]]:
+    """The tokens of a text with their positions in it.
+
+    Args:
+        text: The text; anything but a string has no tokens.
+
+    Returns:
+        Triples of token, start and end: ``text[start:end]`` is the token as it was written.
+
+    Example::
+
+        >>> token_spans("The Okapi")
+        [('the', 0, 3), ('okapi', 4, 9)]
+    """
+    written = _unicode_token().finditer(text) if isinstance(text, str) else ()
+    # Lower-casing and NFC never create, split or join tokens, so there are as many here as in tokenise().
+    return [(token, *match.span()) for token, match in zip(tokenise(text), written, strict=True)]
+
+
+@cache
+def _unicode_token() -> re.Pattern[str]:
+    r"""Runs of letters and digits with their combining marks, which ``\w`` leaves out."""
+    marks = "".join(filter(_is_mark, map(chr, range(sys.maxunicode + 1))))
+    return re.compile(rf"[^\W_]+(?:[{marks}]+[^\W_]*)*")
+
+
+def _is_mark(character: str) -> bool:
+    return unicodedata.category(character).startswith("M")
+
+
+def join_fields(document: Mapping[str, Any], fields: Sequence[str] = TEXT_FIELDS, *, mark_ends: bool = False) -> str:
+    """Join the text fields of a document with single spaces.
+
+    Args:
+        document: One document, as a corpus iterator yields it.
+        fields: Names of the fields, in the order in which they are joined.
+        mark_ends: Join all the fields, missing ones as empty strings, with ``FIELD_END`` instead, so that
+            :func:`~pt_neural.text.pack_fields` can tell where each one ends.
+
+    Returns:
+        The text. A field that is missing, empty or not a string (None, NaN) adds nothing.
+
+    Raises:
+        ValueError: If the document has none of the fields, not even an empty one.
+
+    Example::
+
+        >>> join_fields({"docno": "d1", "title": "Okapi", "text": "A relative of the giraffe."})
+        'Okapi A relative of the giraffe.'
+    """
+    if not any(field in document for field in fields):
+        raise ValueError(_no_fields(f"document {document.get('docno')!r}", fields, document))
+    return _joiner(mark_ends)([document.get(field) for field in fields])
+
+
+def frame_texts(frame: pd.DataFrame, fields: Sequence[str] = TEXT_FIELDS, *, mark_ends: bool = False) -> list[str]:
+    """Join the text columns of a frame, row by row, as :func:`join_fields` does for one document.
+
+    Args:
+        frame: Any frame with at least one of the columns.
+        fields: Names of the columns, in the order in which they are joined.
+        mark_ends: As in :func:`join_fields`.
+
+    Returns:
+        One string per row; ``""`` where a row has no text.
+
+    Raises:
+        ValueError: If the frame has none of the columns.
+
+    Example::
+
+        >>> frame_texts(pd.DataFrame({"title": ["Okapi", None], "text": ["a relative", "a river"]}))
+        ['Okapi a relative', 'a river']
+    """
+    if not any(field in frame.columns for field in fields):
+        raise ValueError(_no_fields("the frame", fields, frame.columns))
+    columns = [frame[field].tolist() if field in frame.columns else [None] * len(frame) for field in fields]
+    return list(map(_joiner(mark_ends), zip(*columns, strict=True)))
+
+
+def _joiner(mark_ends: bool) -> Callable[[Iterable[Any]], str]:
+    return _join_marked if mark_ends else _join
+
+
+def _join(values: Iterable[Any]) -> str:
+    return " ".join([value for value in values if isinstance(value, str) and value])
+
+
+def _join_marked(values: Iterable[Any]) -> str:
+    return FIELD_END.join([value.replace(FIELD_END, " ") if isinstance(value, str) else "" for value in values])
+
+
+def _no_fields(what: str, wanted: Sequence[str], found: Iterable[str]) -> str:
+    return (
+        f"{what} has none of the fields {', '.join(wanted)}; it has {', '.join(map(str, found)) or 'nothing'}. "
+        "Name the fields that hold the text with fields=[...]"
+    )

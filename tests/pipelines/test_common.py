@@ -1,0 +1,214 @@
+import argparse
+import shutil
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+from ir_measures import RR, nDCG
+from scipy.stats import ttest_rel
+
+import pt_neural as pn
+from pipelines import __main__ as listing
+from pipelines.common.arguments import command, grade_scheme
+from pipelines.common.collection import Split, load
+from pipelines.common.comparison import Comparison
+from pipelines.common.runs import SavedRuns
+from pipelines.common.trained import chosen_grades, hard_negatives
+from pipelines.common.workspace import Workspace, _digest, markdown
+
+QIDS = [f"q{number}" for number in range(12)]
+
+
+def ranker(places):
+    """Retrieves ten documents per query, the relevant one at the given place; none if the place is None."""
+    rows = []
+    for qid, place in zip(QIDS, places, strict=True):
+        if place is not None:
+            documents = [f"x{i}" for i in range(9)]
+            documents.insert(place - 1, f"d{qid}")
+            rows += [(qid, "words", docno, 10.0 - rank, rank) for rank, docno in enumerate(documents)]
+    return pt.Transformer.from_df(pd.DataFrame(rows, columns=["qid", "query", "docno", "score", "rank"]))
+
+
+@pytest.fixture
+def split():
+    topics = pd.DataFrame({"qid": QIDS, "query": "words"})
+    return Split(topics, pd.DataFrame({"qid": QIDS, "docno": [f"d{qid}" for qid in QIDS], "label": 1}))
+
+
+def compared(systems, split, measures, folder, baselines=()):
+    comparison = Comparison(split, measures, SavedRuns(folder, {}))
+    comparison.add(systems)
+    return comparison.table(list(systems), dict(baselines))
+
+
+def test_marks_are_those_of_an_experiment_with_a_baseline(split, tmp_path):
+    random = np.random.default_rng(5)
+    places = {f"up to {most}": random.integers(1, most + 1, len(QIDS)).tolist() for most in (2, 4, 6, 10)}
+    systems = {name: ranker(value) for name, value in places.items()}
+    measures = [RR, nDCG @ 10]
+    table = compared(systems, split, measures, tmp_path, {"up to 4": "*", "up to 10": "+"})
+    for baseline, mark in (("up to 4", "*"), ("up to 10", "+")):
+        expected = pt.Experiment(systems, split.topics, split.qrels, measures, baseline=baseline, correction="holm")
+        for measure in map(str, measures):
+            marked = table[measure].str.contains(mark, regex=False).tolist()
+            assert marked == (expected[f"{measure} p-value corrected"] < 0.05).tolist()
+            assert any(marked)
+            assert not all(marked)
+
+
+def test_seeds_give_mean_and_deviation_and_a_run_each(split, tmp_path):
+    seeds = {13: ranker([1] * 12), 14: ranker([2] * 12)}
+    table = compared({"one": ranker([4] * 9 + [None] * 3), "two": seeds}, split, [RR], tmp_path)
+    assert table["RR"].tolist() == ["0.1875", "0.7500 ± 0.3536"]  # 0.25 * 9 / 12; the root of 2 * 0.25 ** 2
+    runs = sorted(path.name for path in tmp_path.glob("*.res.gz"))
+    assert runs == ["one.res.gz", "two, seed 13.res.gz", "two, seed 14.res.gz"]
+    table = compared({"one": {13: ranker([2] * 12)}}, split, [RR], tmp_path, {"one": "*"})
+    assert table["RR"].tolist() == ["0.5000"]
+
+
+def test_the_frame_has_means_deviations_and_p_values_as_numbers(split, tmp_path):
+    systems = {"one": ranker([4] * 12), "two": {13: ranker([1] * 12), 14: ranker([2] * 11 + [1])}}
+    comparison = Comparison(split, [RR], SavedRuns(tmp_path, {}))
+    comparison.add(systems)
+    frame = comparison.frame(["one", "two"], ["one"]).set_index("system")
+    means = [1.0, (11 * 0.5 + 1) / 12]
+    np.testing.assert_allclose(frame["RR"], [0.25, np.mean(means)])
+    np.testing.assert_allclose(frame["RR, deviation"], [np.nan, np.std(means, ddof=1)])
+    p_value = ttest_rel([0.75] * 11 + [1.0], [0.25] * 12).pvalue
+    np.testing.assert_allclose(frame["RR, p against one"], [np.nan, p_value])
+
+
+def test_saved_runs_are_not_made_again(split, tmp_path):
+    class Counted(pt.Transformer):
+        calls = 0
+
+        def transform(self, frame):
+            Counted.calls += 1
+            return ranker([1, None] * 6).transform(frame)
+
+    first = compared({"one": Counted(), "two": ranker([2] * 12)}, split, [RR], tmp_path)
+    again = compared({"one": Counted(), "three": ranker([3] * 12)}, split, [RR], tmp_path)
+    assert Counted.calls == 1
+    assert first["RR"].tolist() == ["0.5000", "0.5000"]
+    assert again["RR"].tolist() == ["0.5000", "0.3333"]
+    values = SavedRuns(tmp_path, {}).values()
+    assert sorted(values["name"].unique()) == ["one", "three", "two"]
+    assert values.groupby("name")["qid"].nunique().tolist() == [12, 12, 12]
+
+
+def test_runs_with_other_settings_are_made_again(split, tmp_path):
+    SavedRuns(tmp_path, {"depth": 10}).run("one", lambda: ranker([1] * 12).transform(split.topics))
+    run = SavedRuns(tmp_path, {"depth": 20}).run("one", lambda: ranker([2] * 12).transform(split.topics))
+    assert run["rank"][run["docno"] == "dq0"].tolist() == [1]
+    assert len(list(tmp_path.glob("*.res.gz"))) == 1
+
+
+def test_an_interrupted_run_leaves_no_file(split, tmp_path):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    runs = SavedRuns(tmp_path, {})
+    with pytest.raises(KeyboardInterrupt):
+        runs.run("one", interrupted)
+    assert not list(tmp_path.glob("*.res.gz"))
+
+
+def test_names_and_scores_come_back_as_they_were(tmp_path):
+    frame = pd.DataFrame(
+        {
+            "qid": ["01", "01", "nan"],
+            "docno": ["a b", "null", 'quoted "c"'],
+            "score": [1 / 3, -1e-17, 2.0],
+            "rank": [0, 1, 0],
+        }
+    )
+    runs = SavedRuns(tmp_path, {})
+    made = runs.run("a/b: c", lambda: frame)
+    pd.testing.assert_frame_equal(
+        made[["qid", "docno", "score"]].astype({"qid": object, "docno": object}),
+        frame[["qid", "docno", "score"]].astype({"qid": object, "docno": object}),
+    )
+
+
+def test_significance_is_of_the_mean_over_seeds(split, tmp_path):
+    always, once = ranker([1] * 12), ranker([None] * 11 + [1])
+    systems = {"half": ranker([2] * 12), "one": always, "two": {13: always, 14: once}}
+    table = compared(systems, split, [RR], tmp_path, {"half": "*"})
+    assert table["RR"].tolist() == ["0.5000", "1.0000*", "0.5417 ± 0.6482"]  # the means differ in one query
+
+
+@pytest.fixture
+def arguments(tmp_path):
+    return argparse.Namespace(out=tmp_path / "out", seeds=[13], dataset="any")
+
+
+def test_a_folder_of_the_same_name_elsewhere_has_artifacts_and_runs_of_its_own(folder, arguments, tmp_path):
+    """Results are named after the collection, so that another one of that name would take them for its own."""
+    shutil.copytree(folder, tmp_path / folder.name)
+    here, there = (
+        Workspace(arguments, "duet", load(f"neural:folder:{place}")) for place in (folder, tmp_path / folder.name)
+    )
+    assert here.results == there.results
+    assert here.artifacts != there.artifacts
+    run = pd.DataFrame({"qid": ["q1"], "docno": ["d1"], "score": [1.0], "rank": [0]})
+    here.runs().save_run("one", run)
+    assert here.runs().run("one", lambda: None)["docno"].tolist() == ["d1"]
+    assert there.runs().run("one", lambda: run.assign(docno="d2"))["docno"].tolist() == ["d2"]
+
+
+def test_other_fields_have_artifacts_of_their_own(folder, arguments):
+    workspace = Workspace(arguments, "clsm", load(f"neural:folder:{folder}"))
+    assert "document" not in workspace.forward_index(["text"]).vocabulary.terms
+    assert "document" in workspace.forward_index().vocabulary.terms
+    assert {path.name for path in workspace.artifacts.iterdir()} == {"forward-text", "forward"}
+
+
+def test_stored_models_are_identified_by_settings_and_examples():
+    frame = pd.DataFrame({"qid": ["q1"], "query": ["words"], "docno": ["d1"], "label": [1]})
+
+    def digest(frames=(frame,), layers=(300, 128), fields=("title", "text"), **training):
+        return _digest(pn.DSSM(layers=layers, fields=fields, training=pn.Training(**training)), frames)
+
+    assert digest() == digest(verbose=False)
+    others = [digest(epochs=3), digest(max_groups=8), digest(layers=(64, 32)), digest(fields=("text",))]
+    others += [digest([frame, frame]), digest([frame.assign(docno="d2")])]
+    assert len({digest(), *others}) == 7
+
+
+def test_the_command_line_leaves_the_location_of_folders_open(folder, monkeypatch):
+    monkeypatch.setenv("PT_NEURAL_COLLECTIONS", str(folder.parent))
+    given = ["--out", "elsewhere", "--dataset=any", "--mates", f"neural:folder:{folder}", "--grades", "all grades"]
+    words = command("match-tensor", given, load(f"neural:folder:{folder}"))
+    place = "neural:folder:$PT_NEURAL_COLLECTIONS/folder"
+    assert words == f"python -m pipelines.match_tensor --dataset {place} --mates {place} --grades 'all grades'"
+
+
+def test_graded_judgements_choose_negatives_and_grades():
+    graded = pd.DataFrame({"label": [0, 1, 2, 3, 4, 1]})
+    assert hard_negatives(graded) == "judged"
+    assert hard_negatives(graded[graded["label"] > 0]) == "retrieved"
+    assert chosen_grades("auto", graded, "judged") == {1: [0], 2: [0], 3: [1, 0], 4: [2, 1, 0]}
+    assert chosen_grades("auto", graded, "retrieved") is None
+    assert chosen_grades("auto", graded[graded["label"] < 2], "judged") is None
+    assert chosen_grades("all", graded, "judged") is None
+    assert chosen_grades({2: [0]}, graded, "retrieved") == {2: [0]}
+
+
+def test_a_scheme_of_grades_is_read():
+    assert grade_scheme('{"3": [1, 0], "2": [0]}') == {3: [1, 0], 2: [0]}
+    assert grade_scheme("auto") == "auto"
+    for wrong in ("automatic", "[1]", '{"a": [0]}', '{"1": 0}'):
+        with pytest.raises(argparse.ArgumentTypeError, match="must be auto, all, or like"):
+            grade_scheme(wrong)
+
+
+def test_markdown():
+    assert markdown(pd.DataFrame({"a": [1], "b": ["x"]})) == "| a | b |\n| --- | --- |\n| 1 | x |"
+
+
+def test_all_pipelines_are_listed(capsys):
+    listing.main()
+    names = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
+    assert names == ["clsm", "desm", "duet", "match_tensor", "quickstart", "results", "settings", "ssi"]
