@@ -74,9 +74,8 @@ def share_in_order(queries: np.ndarray, scores: np.ndarray, relevant: np.ndarray
     """The share of pairs of a relevant row and another row of the same query that the scores put in the right order.
 
     This is the area under the ROC curve of each query, computed from the sum of the ranks of its relevant rows (the
-    Mann-Whitney statistic). Tied rows share the mean of their ranks, so that a tie counts as half a pair. Rows have a
-    query, from 0 to ``count - 1``, a score and a bool. Returns float64 of shape (count,); NaN for queries whose rows are
-    all relevant, or all not.
+    Mann-Whitney statistic). Tied rows share the mean of their ranks, so that a tie counts as half a pair. ``queries``
+    are numbers below ``count``. Returns float64 (count,); NaN for queries whose rows are all relevant, or all not.
     """
     order = np.lexsort((scores, queries))
     queries, scores, relevant = queries[order], scores[order], relevant[order]

@@ -111,7 +111,7 @@ _SIZES = ("num_terms", "num_documents")
 
 
 def _keys(sequences: PackedSequences, num_terms: int) -> np.ndarray:
-    """The key of the bigram that starts at each word, int64; -1 where none does, as at the end of a text."""
+    """The key of the bigram that starts at each word, int64; -1 where there is none, as at the end of a text."""
     first, second = sequences.terms, np.append(sequences.terms[1:], -1)
     keys = first.astype(np.int64) * num_terms + second
     keys[(first < 0) | (second < 0) | (first >= num_terms) | (second >= num_terms)] = -1

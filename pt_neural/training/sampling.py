@@ -27,7 +27,7 @@ class GroupBatches(Dataset):
     """The batches of every epoch; ``batches[epoch, number]`` makes one.
 
     A batch depends only on seed, epoch and number, so that a resumed training is the same as an uninterrupted one.
-    ``collate`` makes the inputs of a network from the numbers of queries (groups,) and documents (groups, 1 + negatives).
+    ``collate`` makes a network's inputs from the numbers of queries (groups,) and documents (groups, 1 + negatives).
     """
 
     def __init__(self, groups: Groups, training: Training, collate: Collate):

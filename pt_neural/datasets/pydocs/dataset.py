@@ -115,8 +115,8 @@ class PyDocsLinks(PyDocs):
     """The same documents: find those that a document's "See Also" section names.
 
     The query is a document: ``qid`` is its docno, ``query`` its name and the first 100 words of its text, which has no
-    "See Also" section in the corpus. The documents named there have grade 1. Splits are by a hash of the docno. The query
-    document itself is in the corpus; remove it from a ranking before you measure.
+    "See Also" section in the corpus. The documents named there have grade 1. Splits are by a hash of the docno. The
+    query document itself is in the corpus; remove it from a ranking before you measure.
 
     Example::
 
