@@ -320,6 +320,9 @@ class LanguageModelRanker(RepresentationRanker):
         distinct, counts = np.unique(words, return_counts=True)
         return np.log(self.mixed_probabilities(distinct, documents), dtype=np.float64) @ counts.astype(np.float64)
 
+    def _require_no_vectors(self) -> None:
+        """Nothing is wrong with them: a forward index depends on no model."""
+
     def open_kept(self, vectors: ForwardIndex | str | os.PathLike) -> ForwardIndexTable:
         """The documents of a forward index, given as such or by its path."""
         index = ForwardIndex(vectors) if isinstance(vectors, str | os.PathLike) else vectors

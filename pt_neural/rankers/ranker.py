@@ -35,7 +35,8 @@ from pt_neural.text import (
     pack_fields,
     pack_texts,
 )
-from pt_neural.training.examples import Examples
+from pt_neural.training import Training
+from pt_neural.training.examples import Examples, make_examples
 
 TYPE, FORMAT = "ranker", "pt_neural"  # of the metadata of saved rankers
 
@@ -65,6 +66,7 @@ class Ranker(pt.Transformer):
         free_settings: Settings that may change after fitting, and when a model is loaded.
         fitting: What to call to fit the model, for error messages.
         tells_fields_apart: Whether the model sees where a field ends; otherwise fields are one text.
+        history_columns: The columns of ``history`` before the model is fitted.
     """
 
     artifact_format: ClassVar[str]
@@ -74,6 +76,7 @@ class Ranker(pt.Transformer):
     free_settings: ClassVar[tuple[str, ...]] = ()
     fitting: ClassVar[str] = "model.fit(...)"
     tells_fields_apart = False
+    history_columns: ClassVar[tuple[str, ...]] = ()
 
     _fields: tuple[str, ...] | None = None
     _documents: ForwardIndex | None = None
@@ -154,6 +157,17 @@ class Ranker(pt.Transformer):
     def verbose(self, verbose: bool) -> None:
         self._verbose = checked_choice("verbose", verbose, (True, False))
 
+    @property
+    def training(self) -> Training:
+        """How to train, for models with the option."""
+        return self._training
+
+    @training.setter
+    def training(self, training: Training | None) -> None:
+        if training is not None and not isinstance(training, Training):
+            raise TypeError(f"training must be a pn.Training, not {training!r:.80}")
+        self._training = training or Training()
+
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Re-rank a result frame; see the class for the columns that it needs."""
         self.check_columns(inp, self)
@@ -189,6 +203,11 @@ class Ranker(pt.Transformer):
     def _pack(self, texts: Iterable[str]) -> tuple[PackedSequences, list[str]]:
         return pack_fields(texts, len(self.fields)) if self.tells_fields_apart else pack_texts(texts)
 
+    def _make_examples(self, candidates: pd.DataFrame, qrels: pd.DataFrame, training: Training | None) -> Examples:
+        """Training examples with the texts of documents as the model reads them; without negatives if not trained."""
+        options = {"fields": self.fields, "documents": self.documents, "mark_ends": self.tells_fields_apart}
+        return make_examples(candidates, qrels, training, **options)
+
     def _training_documents(self, examples: Examples) -> tuple[PackedSequences, Vocabulary]:
         """All documents of the examples as term ids, and the terms with their frequencies."""
         if examples.document_texts is None:
@@ -210,7 +229,7 @@ class Ranker(pt.Transformer):
     @property
     def history(self) -> pd.DataFrame:
         """How the model was learned: one row an epoch or iteration, with its measures and seconds."""
-        return pd.DataFrame(self._history)
+        return pd.DataFrame(self._history, columns=None if self._history else self.history_columns)
 
     @property
     def is_fitted(self) -> bool:
@@ -257,12 +276,19 @@ class Ranker(pt.Transformer):
 
     def _config(self) -> dict[str, Any]:
         """What ``config.json`` holds."""
-        return {"settings": self.settings(), "fields": list(self.fields)}
+        config = {"settings": self.settings(), "fields": list(self.fields)}
+        return {**config, "training": self.training.to_json()} if self._is_trained() else config
 
     @classmethod
     def _arguments(cls, config: Any) -> dict[str, Any]:
         """The arguments that :meth:`_config` gave."""
-        return {**config["settings"], "fields": config["fields"]}
+        arguments = {**config["settings"], "fields": config["fields"]}
+        return {**arguments, "training": Training.from_json(config["training"])} if cls._is_trained() else arguments
+
+    @classmethod
+    def _is_trained(cls) -> bool:
+        """Whether the model takes ``training``."""
+        return "training" in option_names(cls.options_type)
 
     def save(self, path: str | os.PathLike, *, overwrite: bool = False) -> None:
         """Write the model to a directory, atomically.

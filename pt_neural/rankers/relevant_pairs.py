@@ -13,7 +13,7 @@ import pandas as pd
 from pt_neural.rankers.ranker import Ranker
 from pt_neural.text import PackedSequences, Vocabulary
 from pt_neural.text.packed import pack_texts
-from pt_neural.training.examples import Examples, make_examples
+from pt_neural.training.examples import Examples
 from pt_neural.training.groups import Report
 
 Model = TypeVar("Model", bound=Ranker)
@@ -140,7 +140,7 @@ def fit_to_pairs(
         TypeError: If the candidates or the judgements are not a frame.
         ValueError: If there is nothing to learn from; the message says why.
     """
-    examples = make_examples(topics_or_res_tr, qrels_tr, None, fields=self.fields, documents=self.documents)
+    examples = self._make_examples(topics_or_res_tr, qrels_tr, None)
     pairs = RelevantPairs.of(examples, *self._training_documents(examples), max_terms=self.max_terms)
     if verbose:
         print(f"{self!r}: {pairs.report}", flush=True)

@@ -17,9 +17,9 @@ from pt_neural._artifacts import read_tensors, write_tensors
 from pt_neural.rankers.options import TrainedOptions
 from pt_neural.rankers.ranker import Ranker, digest
 from pt_neural.rankers.readers.reader import Reader
-from pt_neural.training import Training, losses
+from pt_neural.training import losses
 from pt_neural.training.devices import known_device, require_available, torch_device
-from pt_neural.training.examples import dev_evaluator, make_examples
+from pt_neural.training.examples import dev_evaluator
 from pt_neural.training.examples import digest as frames_digest
 from pt_neural.training.groups import Report
 from pt_neural.training.sampling import GroupBatches
@@ -39,6 +39,7 @@ class Trained(Ranker, pt.Estimator):
         own_training: The model's own values for the settings of :class:`~pt_neural.Training` that are None.
         reader: What turns texts into tensors; None before :meth:`fit`.
         network: The network; None before :meth:`fit`.
+        history: One row an epoch: ``epoch``, ``loss`` (mean over groups), ``seconds`` of training, the dev measure.
         report: What the model was trained on, and what was left out; None if it was loaded.
         terms_per_block: Terms of documents read at a time, at most.
     """
@@ -46,6 +47,7 @@ class Trained(Ranker, pt.Estimator):
     options_type: ClassVar[type] = TrainedOptions
     own_training: ClassVar[dict[str, Any]]
     fitting: ClassVar[str] = "(candidates >> model).fit(topics, qrels)"
+    history_columns: ClassVar[tuple[str, ...]] = ("epoch", "loss", "seconds")
     terms_per_block: ClassVar[int] = 65_536
 
     reader: Reader | None = None
@@ -63,17 +65,6 @@ class Trained(Ranker, pt.Estimator):
     @abstractmethod
     def _scorer(self, reader: Reader, frame: pd.DataFrame) -> Scorer:
         """Read the texts of a frame once; the scorer gives its rows the scores of a network."""
-
-    @property
-    def training(self) -> Training:
-        """How to train."""
-        return self._training
-
-    @training.setter
-    def training(self, training: Training | None) -> None:
-        if training is not None and not isinstance(training, Training):
-            raise TypeError(f"training must be a pn.Training, not {training!r:.80}")
-        self._training = training or Training()
 
     @property
     def device(self) -> str:
@@ -119,8 +110,7 @@ class Trained(Ranker, pt.Estimator):
         self._check_fit()
         require_available(training.device, training.device)
         frames = topics_or_res_tr, qrels_tr, topics_or_res_va, qrels_va
-        options = {"fields": self.fields, "documents": self.documents, "mark_ends": self.tells_fields_apart}
-        examples = make_examples(topics_or_res_tr, qrels_tr, training, **options)
+        examples = self._make_examples(topics_or_res_tr, qrels_tr, training)
         if training.verbose:
             print(f"{self!r}: {examples.report}", flush=True)
         documents, vocabulary = self._training_documents(examples)
@@ -167,22 +157,10 @@ class Trained(Ranker, pt.Estimator):
         self._require_fitted()
         return self.network.to(torch_device(self.device))
 
-    @property
-    def history(self) -> pd.DataFrame:
-        """One row an epoch: ``epoch``, ``loss`` (mean over groups), ``seconds`` of training, and the dev measure."""
-        return pd.DataFrame(self._history, columns=None if self._history else ["epoch", "loss", "seconds"])
-
     def __getstate__(self) -> dict[str, Any]:
         if self.network is None or next(self.network.parameters()).is_cpu:
             return self.__dict__
         return {**self.__dict__, "network": deepcopy(self.network).cpu()}  # another thread may score with its own
-
-    def _config(self) -> dict[str, Any]:
-        return {**super()._config(), "training": self.training.to_json()}
-
-    @classmethod
-    def _arguments(cls, config: Any) -> dict[str, Any]:
-        return {**super()._arguments(config), "training": Training.from_json(config["training"])}
 
     def _weights(self) -> dict[str, np.ndarray]:
         return {name: weight.cpu().numpy() for name, weight in self.network.state_dict().items()}

@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Literal, Unpack
 import torch
 from torch import Tensor, nn
 
-from pt_neural._arguments import checked_choice, checked_integers, checked_number
-from pt_neural.models.clsm.dssm import TRAINING
+from pt_neural._arguments import checked_choice, checked_number
+from pt_neural.models.clsm.dssm import TRAINING, checked_towers
 from pt_neural.models.clsm.layers import CosineTowers, max_over_windows
 from pt_neural.rankers.options import TowerOptions
 from pt_neural.rankers.readers.hashed_ngrams import HashedNgrams, HashedTexts, HashingLayer
@@ -76,8 +76,7 @@ class CLSM(TowerRanker):
         self.dim = checked_number("dim", dim, int, least=1)
         self.padding = checked_choice("padding", padding, ("word", "zero"))
         self.max_terms = checked_number("max_terms", max_terms, int, least=1, optional=True)
-        self.shared = checked_choice("shared", shared, (True, False))
-        self.ngram_sizes = tuple(sorted(set(checked_integers("ngram_sizes", ngram_sizes, least=1))))
+        self.shared, self.ngram_sizes = checked_towers(shared, ngram_sizes)
         super().__init__(**options)
 
     def make_reader(self) -> HashedNgrams:

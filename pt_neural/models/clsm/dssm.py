@@ -23,6 +23,12 @@ TRAINING = {
 }
 
 
+def checked_towers(shared: bool, ngram_sizes: Sequence[int]) -> tuple[bool, tuple[int, ...]]:
+    """The settings that DSSM and CLSM share; each size of n-grams once, in ascending order."""
+    sizes = checked_integers("ngram_sizes", ngram_sizes, least=1)
+    return checked_choice("shared", shared, (True, False)), tuple(sorted(set(sizes)))
+
+
 class DSSM(TowerRanker):
     """Cosine of a query and a document, each a bag of letter trigrams sent through a network of its own.
 
@@ -64,8 +70,7 @@ class DSSM(TowerRanker):
         **options: Unpack[TowerOptions],
     ):
         self.layers = checked_integers("layers", layers, least=1)
-        self.shared = checked_choice("shared", shared, (True, False))
-        self.ngram_sizes = tuple(sorted(set(checked_integers("ngram_sizes", ngram_sizes, least=1))))
+        self.shared, self.ngram_sizes = checked_towers(shared, ngram_sizes)
         super().__init__(**options)
 
     def make_reader(self) -> HashedNgrams:

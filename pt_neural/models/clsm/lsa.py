@@ -1,8 +1,8 @@
 """Latent semantic analysis (Deerwester et al., 1990), a baseline of the DESM, Duet, CLSM and SSI papers."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Unpack
+from typing import ClassVar, Literal, Unpack
 
 import numpy as np
 import pandas as pd
@@ -12,9 +12,10 @@ from pt_neural._arguments import checked_choice, checked_number
 from pt_neural._artifacts import read_tensors, write_tensors
 from pt_neural.rankers.options import RepresentationOptions
 from pt_neural.rankers.representation import RepresentationRanker
+from pt_neural.rankers.term_counts import fit_to_counts
 from pt_neural.rankers.vectors import Vectors
-from pt_neural.text import ForwardIndex, PackedSequences, Vocabulary, tokenise_packed
-from pt_neural.text.counts import TfIdf, count_corpus
+from pt_neural.text import PackedSequences, Vocabulary, tokenise_packed
+from pt_neural.text.counts import TfIdf
 from pt_neural.text.vocabulary import OwnIds
 
 NEGLIGIBLE = 1e-6  # a term vector this short is rounding error: the term is in none of the latent dimensions
@@ -64,6 +65,7 @@ class LSA(RepresentationRanker):
     artifact_format = "lsa"
     free_settings: ClassVar[tuple[str, ...]] = ("scaling",)
     fitting: ClassVar[str] = "lsa.fit_corpus(docs.get_corpus_iter())"
+    fit_corpus = fit_to_counts
 
     def __init__(
         self,
@@ -88,27 +90,7 @@ class LSA(RepresentationRanker):
         self._own_ids = OwnIds()
         super().__init__(**options)
 
-    def fit_corpus(
-        self, corpus: Iterable[Mapping[str, Any]] | pd.DataFrame | ForwardIndex, *, verbose: bool = True
-    ) -> "LSA":
-        """Decompose the tf-idf matrix of a collection, which is held in memory, as a sparse matrix.
-
-        Args:
-            corpus: Documents with ``docno`` and text, read once, or a forward index.
-            verbose: Show a progress bar while reading.
-
-        Returns:
-            This ranker.
-
-        Raises:
-            TypeError: If the corpus is none of these.
-            ValueError: If there are too few terms, or fewer independent ones than ``dim``; if ``vectors`` are set; or
-                if the forward index holds other fields than the model reads.
-        """
-        self._require_no_vectors()
-        self._settle_fields(corpus)
-        limits = {"min_count": self.min_count, "max_terms": self.max_terms}
-        vocabulary, counts = count_corpus(corpus, **limits, fields=self.fields, desc=f"{self!r} terms", verbose=verbose)
+    def _learn_counts(self, vocabulary: Vocabulary, counts: csr_array, *, verbose: bool) -> None:
         if len(vocabulary) < 2:
             raise ValueError(
                 f"LSA needs two terms or more that occur at least {self.min_count} times; {counts.shape[0]:,} "
@@ -117,7 +99,6 @@ class LSA(RepresentationRanker):
         weights = TfIdf(vocabulary, sublinear_tf=self.sublinear_tf).of_counts(counts)
         self._set(vocabulary, *decompose(weights, self.dim, self.seed))
         self._mark_fitted()
-        return self
 
     def _set(self, vocabulary: Vocabulary, term_vectors: np.ndarray, singular_values: np.ndarray) -> None:
         shapes = (len(vocabulary), self.dim), (self.dim,)

@@ -26,7 +26,7 @@ from pt_neural.rankers.vectors import Vectors
 from pt_neural.text import PackedSequences, TfIdf, Vocabulary, pack_texts, tokenise, tokenise_packed
 from pt_neural.text.counts import most_frequent
 from pt_neural.training import Training
-from pt_neural.training.examples import Examples, dev_evaluator, make_examples
+from pt_neural.training.examples import Examples, dev_evaluator
 from pt_neural.training.examples import digest as frames_digest
 from pt_neural.training.groups import Groups, Report
 from pt_neural.training.run import Records
@@ -122,6 +122,9 @@ class SSI(RepresentationRanker, pt.Estimator):
     Attributes:
         features: What turns texts into vectors, with the vocabularies; None until :meth:`fit`.
         network: W; None until :meth:`fit`.
+        history: One row an epoch: ``epoch``, ``loss`` (mean over groups), ``seconds`` of training, and the dev measure;
+            with ``"sparse"`` also ``nonzeros``, how many weights in each row of W could change, and with
+            ``"correlated-hash"`` also ``model``, the part that was trained: ``"words"``, ``"hashed"`` or ``"mixing"``.
         report: What the model was trained on, and what was left out; None if it was loaded.
 
     Raises:
@@ -139,6 +142,7 @@ class SSI(RepresentationRanker, pt.Estimator):
     artifact_format = "ssi"
     options_type: ClassVar[type] = LearnedOptions
     fitting: ClassVar[str] = "(candidates >> model).fit(topics, qrels)"
+    history_columns: ClassVar[tuple[str, ...]] = ("epoch", "loss", "seconds")
     kept_as: ClassVar[type] = TermVectors
     least_score = -100.0
     queries_per_block = 256  # whose weights of all terms of documents may be in memory at a time
@@ -187,17 +191,6 @@ class SSI(RepresentationRanker, pt.Estimator):
         self.bins = checked_number("bins", bins, int, least=1)
         self.hashed_dim = checked_number("hashed_dim", hashed_dim, int, least=1, optional=True)
         super().__init__(**options)
-
-    @property
-    def training(self) -> Training:
-        """How to train."""
-        return self._training
-
-    @training.setter
-    def training(self, training: Training | None) -> None:
-        if training is not None and not isinstance(training, Training):
-            raise TypeError(f"training must be a pn.Training, not {training!r:.80}")
-        self._training = training or Training()
 
     @property
     def own_training(self) -> dict[str, Any]:
@@ -286,9 +279,6 @@ class SSI(RepresentationRanker, pt.Estimator):
             raise
         self._finish(features, network, learner.history, report)
         return self
-
-    def _make_examples(self, candidates: pd.DataFrame, qrels: pd.DataFrame, training: Training) -> Examples:
-        return make_examples(candidates, qrels, training, fields=self.fields, documents=self.documents)
 
     def _learn_features(self, examples: Examples, *, verbose: bool) -> tuple[Features, PackedSequences]:
         """What turns texts into vectors, and the documents as ids of its vocabulary."""
@@ -385,15 +375,6 @@ class SSI(RepresentationRanker, pt.Estimator):
         self._settle_fields()
         self._mark_fitted()
 
-    @property
-    def history(self) -> pd.DataFrame:
-        """One row per epoch: ``epoch``, ``loss`` (mean over groups), ``seconds`` of training, and the dev measure.
-
-        For ``"sparse"``, ``nonzeros`` is the number of weights of each row of W that could change; for
-        ``"correlated-hash"``, ``model`` is what was learned: ``"words"``, ``"hashed"``, or their ``"mixing"``.
-        """
-        return pd.DataFrame(self._history, columns=None if self._history else ["epoch", "loss", "seconds"])
-
     def represent_queries(self, texts: Sequence[str]) -> Vectors:
         """Queries as they are multiplied: Uq, and q'W for all parts of W except U'V."""
         self._require_fitted()
@@ -489,13 +470,6 @@ class SSI(RepresentationRanker, pt.Estimator):
         if self.features.hashing is None:
             raise ValueError(f"only kind='correlated-hash' replaces words by others, not {self.kind!r}")
         return self.features.hashing.nearest(text, self.features.documents.vocabulary, k)
-
-    def _config(self) -> dict[str, Any]:
-        return {**super()._config(), "training": self.training.to_json()}
-
-    @classmethod
-    def _arguments(cls, config: Any) -> dict[str, Any]:
-        return {**super()._arguments(config), "training": Training.from_json(config["training"])}
 
     def _identity_parts(self) -> tuple[dict[str, np.ndarray], list[bytes]]:
         arrays, parts = self.features.identity_parts()

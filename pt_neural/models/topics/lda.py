@@ -11,8 +11,9 @@ import pyterrier as pt
 from scipy.sparse import csr_array
 
 from pt_neural._arguments import checked_choice, checked_number
-from pt_neural.models.topics.topic_model import TopicModel, fit_to_corpus
+from pt_neural.models.topics.topic_model import TopicModel
 from pt_neural.rankers.options import RepresentationOptions
+from pt_neural.rankers.term_counts import fit_to_counts
 from pt_neural.training.run import Iteration
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class LDA(TopicModel):
     schematic = {"label": "LDA", "help_url": None}
     artifact_format = "lda"
     free_settings: ClassVar[tuple[str, ...]] = (*TopicModel.free_settings, "workers")
-    fit_corpus = fit_to_corpus
+    fit_corpus = fit_to_counts
 
     def __init__(
         self,

@@ -8,8 +8,9 @@ from scipy.sparse import csr_array
 
 from pt_neural._arguments import checked_number
 from pt_neural.models.topics.steps import Mixtures, expectation_maximisation
-from pt_neural.models.topics.topic_model import TopicModel, fit_to_corpus
+from pt_neural.models.topics.topic_model import TopicModel
 from pt_neural.rankers.options import RepresentationOptions
+from pt_neural.rankers.term_counts import fit_to_counts
 from pt_neural.training.run import Iteration
 
 
@@ -57,7 +58,7 @@ class PLSA(TopicModel):
 
     schematic = {"label": "PLSA", "help_url": None}
     artifact_format = "plsa"
-    fit_corpus = fit_to_corpus
+    fit_corpus = fit_to_counts
 
     def __init__(
         self,
