@@ -107,11 +107,7 @@ class _MaxOverWindows(torch.autograd.Function):
 
 
 def pool(projections: Tensor, rows: Tensor, offsets: Tensor, *, winners: bool) -> tuple[Tensor, Tensor | None]:
-    """The largest value of each unit over the windows of each text, and the window that has it.
-
-    Returns:
-        Shape (texts, units), zero for empty texts; and int64 window numbers of the same shape, if asked for.
-    """
+    """The largest value of each unit over the windows of each text, 0 for empty texts, and the window that has it."""
     lengths = offsets.diff()
     order = torch.argsort(lengths, descending=True, stable=True)
     starts, sorted_lengths = offsets[:-1][order], lengths[order].cpu().numpy()

@@ -169,18 +169,10 @@ def _unit_rows(matrix: np.ndarray) -> np.ndarray:
 
 
 def decompose(weights: csr_array, dim: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """The largest singular values of a matrix, and the vectors of its columns.
+    """The largest singular values of a matrix of documents by terms, with rows scaled to length 1, and U_k.
 
-    Args:
-        weights: Term weights of shape ``(documents, terms)``; scaled to rows of length 1 here.
-        dim: Singular values to keep.
-        seed: Seed of the randomised decomposition.
-
-    Returns:
-        U_k, float32 of shape ``(terms, dim)``, and the diagonal of Σ_k, float32 of shape ``(dim,)``.
-
-    Raises:
-        ValueError: If the matrix has a smaller rank.
+    Returns U_k, float32 of shape ``(terms, dim)``, and the diagonal of Σ_k, ``(dim,)``; ValueError if the rank is
+    smaller.
 
     Example::
 

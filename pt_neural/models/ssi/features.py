@@ -22,12 +22,7 @@ Side = Literal["query", "document"]
 
 
 class TextVectors(NamedTuple):
-    """Vectors of some texts.
-
-    Attributes:
-        terms: tf-idf weights of terms, of shape ``(texts, terms)``.
-        hashed: Hashed features, of shape ``(texts, F)``; None without correlated feature hashing.
-    """
+    """tf-idf vectors of texts, ``(texts, terms)``, and their hashed features, ``(texts, F)``, if there are any."""
 
     terms: csr_array
     hashed: csr_array | None = None
@@ -116,11 +111,7 @@ class Features:
 
     @classmethod
     def load(cls, directory: Path) -> Self:
-        """Read what :meth:`save` wrote.
-
-        Raises:
-            ArtifactError: If a file is missing or damaged; the message names it.
-        """
+        """Read what :meth:`save` wrote."""
         weighing: dict[str, Any] = read_json(directory / "features.json")
         try:
             shared, hashed, sublinear_tf = weighing["shared"], weighing["hashed"], weighing["sublinear_tf"]
@@ -170,14 +161,8 @@ class CorrelatedHashing:
     ) -> Self:
         """Count which words occur in the same documents.
 
-        Args:
-            sequences: Documents as ids of the vocabulary; -1 is an unknown word.
-            vocabulary: Words by falling frequency.
-            frequent: F, how many of the first words features are mapped to.
-            bins: k, how many words each feature is mapped to.
-            ngrams: Whether the features are words (1) or 2-grams (2).
-            sublinear_tf: How 2-grams are weighed, see :class:`~pt_neural.text.TfIdf`.
-            verbose: Whether to show a progress bar.
+        ``sequences`` are ids of the vocabulary, whose words are by falling frequency: features, words or 2-grams, are
+        mapped to ``bins`` (k) of its first ``frequent`` (F) words.
         """
         words = bag_of_words(sequences, len(vocabulary))
         frequent = min(frequent, len(vocabulary))
@@ -190,15 +175,7 @@ class CorrelatedHashing:
         return cls(*neighbours, frequent, bigrams=tf_idf)
 
     def features(self, words: csr_array, sequences: PackedSequences) -> csr_array:
-        """Texts over hashed features: the vectors a and b of algorithm 1.
-
-        Args:
-            words: Vectors of the texts over the vocabulary.
-            sequences: The texts as ids.
-
-        Returns:
-            float32 matrix of shape ``(texts, F)``.
-        """
+        """Texts over hashed features, ``(texts, F)``: the vectors a and b of algorithm 1."""
         if self.bigrams is not None:
             words = self.bigrams.of_sequences(self.bigrams.vocabulary.sequences(sequences))
         return csr_array(words @ self._map)
@@ -209,19 +186,7 @@ class CorrelatedHashing:
         return self.neighbours.shape[1]
 
     def nearest(self, text: str, vocabulary: Vocabulary, k: int) -> pd.DataFrame:
-        """The frequent words that stand for a word or 2-gram (Tables 7 and 8).
-
-        Args:
-            text: A hashed word, or a 2-gram such as ``"star trek"``.
-            vocabulary: The words.
-            k: How many, at most.
-
-        Returns:
-            Frame with ``word`` and ``dice``, largest first.
-
-        Raises:
-            KeyError: If it is not hashed.
-        """
+        """The frequent words that stand for a word or 2-gram, with their DICE coefficients; KeyError if unknown."""
         feature = self._number(text, vocabulary)
         found = self.neighbours[feature][:k]
         found = found[found >= 0]
@@ -252,11 +217,7 @@ class CorrelatedHashing:
 
     @classmethod
     def load(cls, directory: Path) -> Self:
-        """Read what :meth:`save` wrote.
-
-        Raises:
-            ArtifactError: If a file is missing or damaged; the message names it.
-        """
+        """Read what :meth:`save` wrote."""
         weighing = read_json(directory / "hashing.json")
         neighbours = load_array(directory / "neighbours.npy", dtype=np.int32, ndim=2, memory_map=False)
         coefficients = load_array(directory / "coefficients.npy", dtype=np.float32, ndim=2, memory_map=False)
@@ -295,11 +256,6 @@ class TextParts(NamedTuple):
 
 def split_text(features: Features, side: Side, text: str) -> TextParts:
     """Split a text into its words, so that a score of SSI can be told as a sum over pairs of words.
-
-    Args:
-        features: What turns texts into vectors.
-        side: Whether the text is a query or a document.
-        text: The text.
 
     Example::
 

@@ -24,12 +24,7 @@ COMPILING = "compiling the steps of SSI, which takes about ten seconds; they are
 
 
 class Task(NamedTuple):
-    """What to learn from.
-
-    Attributes:
-        texts: All queries and documents.
-        batches: Groups of their numbers, collated by :func:`pair_of_numbers`.
-    """
+    """All queries and documents, and batches of groups of their numbers, see :func:`pair_of_numbers`."""
 
     texts: Texts
     batches: GroupBatches
@@ -76,13 +71,9 @@ class Learner:
     def learn_sparse(self, network: Network, nonzeros: int, rounds: int) -> None:
         """Algorithm 2: learn, drop the smallest weights of each row of W, and learn the others again.
 
-        Each round drops the same share of the weights of each row; rounds that would drop none are left out. In the
-        history, ``nonzeros`` is the number of weights of a row that could change.
-
-        Args:
-            network: Its W has a weight for each pair of words.
-            nonzeros: Weights of each row that remain (p).
-            rounds: How often weights are dropped.
+        Each of the ``rounds`` drops the same share of the weights of each row, until ``nonzeros`` (p) remain; rounds
+        that would drop none are left out. In the history, ``nonzeros`` is the number of weights of a row that could
+        change.
         """
         shape = network.shape
         weights = network.pairs.reshape(shape.query_terms, shape.document_terms)
@@ -100,9 +91,6 @@ class Learner:
         """Learn a model of frequent words, then one of hashed features by itself, then the latter's factor (4.1).
 
         In the history, ``model`` is what could change: ``"words"``, ``"hashed"``, or ``"mixing"``.
-
-        Args:
-            network: Has both models.
         """
         network.mixing[:] = 0  # the first model alone counts until the second one has learned
         for model, part, what in (
@@ -190,14 +178,9 @@ def shrinking(first: int, last: int, rounds: int) -> list[int]:
 
 
 def keep_largest(weights: np.ndarray, active: np.ndarray, count: int) -> None:
-    """Keep the active weights of each row that are largest in absolute value; the others become 0 and inactive.
+    """Step 2 of algorithm 2, in place: the ``count`` active weights of each row largest in absolute value remain.
 
-    This is step 2 of algorithm 2; among equal weights those of more frequent words are kept.
-
-    Args:
-        weights: W, of shape (query terms, document terms); changed in place.
-        active: Whether each weight may change, bool of the same shape; changed in place.
-        count: How many weights of a row are kept.
+    The others become 0 and inactive; of equal weights, those of more frequent words are kept.
     """
     for row, kept in zip(weights, active, strict=True):
         dropped = np.argsort(np.where(kept, -np.abs(row), np.inf), kind="stable")[count:]
@@ -226,13 +209,7 @@ def _stage_origin(origin: Callable[[], str], network: Network) -> str:
 
 @contextmanager
 def told_if_slow(message: str | None) -> Iterator[None]:
-    """Print a line if what is done meanwhile takes longer than a moment; None prints nothing.
-
-    Example::
-
-        with told_if_slow("compiling"):
-            compile_all()
-    """
+    """Print a line if what is done meanwhile takes longer than a moment; None prints nothing."""
     timer = Timer(SOON, print, [message], {"flush": True})
     timer.daemon = True
     if message is not None:

@@ -124,12 +124,9 @@ class Network:
     ) -> Self:
         """W before it has learned.
 
-        Args:
-            shape: What W is made of.
-            generator: Draws U and V; of torch's, as those of other networks.
-            deviation: Standard deviation of the weights of U and V; None for 1/√N, with which scores of unit vectors
-                start no larger than those of the identity.
-            alike: Whether U and V start with the same weights, where queries and documents have the same terms.
+        U and V are drawn by one of torch's generators with a standard ``deviation``; None for 1/√N, with which scores
+        of unit vectors start no larger than those of the identity. ``alike`` gives both the same weights, where queries
+        and documents have the same terms.
         """
         arrays = {name: np.zeros(size, dtype=_INTEGERS.get(name, np.float32)) for name, size in shape.arrays().items()}
         for name in ("query_vectors", "document_vectors", "hashed_query_vectors", "hashed_document_vectors"):
@@ -145,11 +142,7 @@ class Network:
 
     @classmethod
     def from_arrays(cls, shape: Shape, arrays: Mapping[str, np.ndarray]) -> Self:
-        """W of what :meth:`arrays` gave.
-
-        Raises:
-            ValueError: If arrays do not fit the shape.
-        """
+        """W of what :meth:`arrays` gave; ValueError if arrays do not fit the shape."""
         for name, size in shape.arrays().items():
             dtype = np.dtype(_INTEGERS.get(name, np.float32))
             if name not in arrays or (arrays[name].shape, arrays[name].dtype) != (size, dtype):
@@ -175,11 +168,7 @@ class Network:
         return replace(self, shape=replace(self.shape, **shape), **factors, **empty)
 
     def parts(self, active: np.ndarray | None = None) -> Parts:
-        """W as the compiled loops take it; they change the arrays in place.
-
-        Args:
-            active: Which of ``pairs`` may change, bool; None for all.
-        """
+        """W for the compiled loops, which change the arrays in place; ``active`` says which ``pairs`` may change."""
         fixed = self.shape.diagonal in ("identity", "factor")
         return Parts(
             self.query_vectors,
@@ -199,12 +188,7 @@ class Network:
         return self.query_vectors if self.shape.symmetric else self.document_vectors
 
     def weigh_queries(self, terms: csr_array, hashed: csr_array | None) -> Vectors:
-        """Queries as they are multiplied: Uq, and q'W for all parts of W except U'V.
-
-        Args:
-            terms: tf-idf vectors of the queries.
-            hashed: Their hashed features; None without correlated feature hashing.
-        """
+        """Queries as they are multiplied: Uq, and q'W for all parts of W except U'V."""
         latent = self._latent(terms, self.query_vectors, hashed, self.hashed_query_vectors, float(self.mixing[0]))
         return Vectors(latent, self._lexical(terms) if self.shape.lexical else None)
 

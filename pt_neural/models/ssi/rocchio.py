@@ -109,15 +109,9 @@ class Rocchio(Ranker):
         return found[ranks(pd.Series(queries[found]), scores[found], docnos.iloc[found]) < self.feedback_docs]
 
     def expand(self, queries: Vectors, feedback: csr_array, documents: Vectors) -> Vectors:
-        """Add the mean of some documents to each query.
+        """Add the mean of some documents to each query, and scale it to length 1 again.
 
-        Args:
-            queries: Unit vectors.
-            feedback: 1 where a document expands a query, of shape ``(queries, documents)``.
-            documents: Unit vectors.
-
-        Returns:
-            Unit vectors of the expanded queries; a query that no document expands stays as it is.
+        ``feedback`` is 1 where a document expands a query, ``(queries, documents)``; other queries stay as they are.
         """
         from sklearn.preprocessing import normalize
 
@@ -148,9 +142,6 @@ class Rocchio(Ranker):
             vectors: What the ``index`` of the TFIDF returned, or its path.
             num_results: Documents a query.
             verbose: Show a progress bar.
-
-        Returns:
-            Transformer from ``qid, query`` to ``qid, query, docno, score, rank``.
         """
         return Retriever(self, vectors, num_results=num_results, verbose=verbose)
 

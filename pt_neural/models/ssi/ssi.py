@@ -491,11 +491,7 @@ class SSI(RepresentationRanker, pt.Estimator):
 
 
 def _checked_identity(kind: str, *, shared_vocabulary: bool, identity: bool | None) -> bool:
-    """Whether W has an identity term.
-
-    Raises:
-        ValueError: If the kind needs one vocabulary or an identity that is switched off.
-    """
+    """Whether W has an identity term; ValueError if the kind needs what is switched off."""
     if kind in OF_ONE_VOCABULARY and not shared_vocabulary:
         raise ValueError(
             f"kind={kind!r} compares equal words, which queries and documents of two vocabularies do not have; "

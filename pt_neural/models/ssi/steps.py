@@ -56,15 +56,7 @@ class Parts(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """Learning rates of the parts, 0 for parts that stay as they are; and the margin.
-
-    Attributes:
-        vectors: Of all vectors, and of pairs.
-        mixing: Of the mixing factor.
-        diagonal: Of D.
-        identity: Of the factor of the diagonal.
-        margin: By how much a relevant document should score higher than another one.
-    """
+    """Learning rates, 0 for parts that stay as they are; and the margin. ``vectors`` is the rate of pairs too."""
 
     vectors: float
     mixing: float
@@ -89,16 +81,9 @@ class Tuples(NamedTuple):
 
 @compiled
 def learn(parts: Parts, texts: Texts, tuples: Tuples, rates: Rates) -> tuple[float, int]:
-    """Take tuples one by one, with a step for each that violates the margin.
+    """Take tuples one by one, with a step that changes W in place for each that violates the margin.
 
-    Args:
-        parts: W, changed in place.
-        texts: Queries and documents.
-        tuples: What to learn from.
-        rates: How fast to learn.
-
-    Returns:
-        The sum of the losses of the tuples (equation 8), each before its step, and the number of tuples.
+    Returns the sum of the losses of the tuples (equation 8), each before its step, and the number of tuples.
     """
     room = working_room(parts)
     total, count = 0.0, 0
@@ -121,8 +106,7 @@ def learn_in_turn(
 ) -> tuple[float, int]:
     """Like :func:`learn`, with groups of two tasks in turn that share weights (section 2.4.2, equations 9 and 10).
 
-    Returns:
-        The loss and the number of tuples of the first task.
+    Returns the loss and the number of tuples of the first task.
     """
     room, other_room = working_room(parts), working_room(other_parts)
     total, count = 0.0, 0
@@ -364,13 +348,7 @@ def step_pairs(parts: Parts, texts: Texts, query: int, document: int, rate: floa
 
 @compiled
 def pair_rows(parts: Parts, queries: Rows, result: np.ndarray) -> None:
-    """Add q'W to the rows of a matrix, for the part of W that has weights of pairs of words.
-
-    Args:
-        parts: W.
-        queries: Sparse vectors of queries.
-        result: float32 of shape (queries, terms of documents).
-    """
+    """Add q'W of sparse queries to the rows of a matrix, for the part of W that has weights of pairs of words."""
     pairs = parts.pairs
     for row in range(len(result)):
         terms, weights = text_of(queries, row)

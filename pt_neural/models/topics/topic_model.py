@@ -133,14 +133,7 @@ class TopicModel(LanguageModelRanker):
         return tokenise_packed(texts, self.vocabulary)
 
     def cosine(self, **options: Unpack[RepresentationOptions]) -> "TopicCosine":
-        """A ranker by the cosine of the topics of query and document.
-
-        Args:
-            **options: Those of :class:`TopicCosine`.
-
-        Returns:
-            The ranker, which uses this model.
-        """
+        """A :class:`TopicCosine` of this model, which ranks by the cosine of the topics of query and document."""
         return TopicCosine(self, **options)
 
     def topics(

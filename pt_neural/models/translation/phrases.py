@@ -131,15 +131,7 @@ class PhraseTranslation(WordTranslation):
         return self.phrase_table.counts(sequences)  # (documents, phrases)
 
     def log_likelihoods(self, words: np.ndarray, documents: DocumentCounts) -> np.ndarray:
-        """The score of one query with each document; see the class.
-
-        Args:
-            words: Word ids of the query, in their order.
-            documents: The documents.
-
-        Returns:
-            float64 of shape ``(len(documents),)``.
-        """
+        """The score of one query with each document, float64 of shape ``(documents,)``; see the class."""
         word_logs, phrase_logs = self._log_probabilities(words, documents)
         best, _ = best_segmentations(word_logs, phrase_logs)
         return (1 - self.phrase_weight) * word_logs.sum(axis=1) + self.phrase_weight * best
@@ -233,16 +225,11 @@ def best_segmentations(
     """The most probable segmentation of a query for each document, by dynamic programming.
 
     The first j words have alpha_j = max over the length l of their last segment of alpha_{j-l} · P(segment|d), with
-    alpha_0 = 1: the maximum in place of the sum over segmentations (Gao, He & Nie 2010).
+    alpha_0 = 1: the maximum in place of the sum over segmentations (Gao, He & Nie 2010). ``words`` are log P(w|d) of
+    shape ``(documents, words)``; ``phrases`` are log P(phrase|d) by first word and length, -inf to rule a segment out.
 
-    Args:
-        words: log P(w|d) of each word of the query as a segment by itself, float64 of shape ``(documents, words)``.
-        phrases: log P(phrase|d) of longer segments, by first word (from 0) and length, float64 of shape
-            ``(documents,)``; -inf rules a segment out.
-
-    Returns:
-        The logarithm of the largest product, float64 of shape ``(documents,)``, and the length of the last segment of
-        the words up to each one, int64 of shape ``(documents, words)``; of equal products, that with shorter segments.
+    Returns the logarithm of the largest product, and the length of the last segment of the words up to each word, int64
+    of shape ``(documents, words)``; of equal products, the one with shorter segments.
 
     Example::
 
@@ -267,10 +254,7 @@ def best_segmentations(
 
 
 def segments(lengths: np.ndarray) -> list[tuple[int, int]]:
-    """First word and length of each segment, in the order of the query.
-
-    Args:
-        lengths: What :func:`best_segmentations` gives for one document, of shape ``(words,)``.
+    """First word and length of each segment of a query, from what :func:`best_segmentations` gives for one document.
 
     Example::
 

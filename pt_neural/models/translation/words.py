@@ -178,15 +178,7 @@ _PARTS = ("data", "indices", "indptr")
 
 
 def most_probable(table: csr_array, top: int | None) -> csr_array:
-    """Keep the most probable translations in each column; among equally probable ones, those in the first rows.
-
-    Args:
-        table: Probabilities, a row for each translation.
-        top: How many to keep; None keeps all above 0.
-
-    Returns:
-        A table of the same shape.
-    """
+    """Keep the ``top`` most probable translations in each column, the first of equal ones; None keeps all above 0."""
     columns = coo_array(table)
     order = np.lexsort((columns.row, -columns.data, columns.col))
     ranks = np.arange(table.nnz) - np.searchsorted(columns.col[order], columns.col[order])
@@ -195,12 +187,7 @@ def most_probable(table: csr_array, top: int | None) -> csr_array:
 
 
 def scaled_columns(table: csr_array, totals: np.ndarray | float = 1.0) -> csr_array:
-    """Scale columns to given totals; empty ones stay empty.
-
-    Args:
-        table: Probabilities.
-        totals: What the columns are to add up to.
-    """
+    """Scale columns to given totals; empty ones stay empty."""
     sums = table.sum(axis=0)
     scale = np.divide(totals, sums, out=np.zeros(len(sums)), where=sums > 0)
     return csr_array((table.data * scale[table.indices], table.indices, table.indptr), shape=table.shape)
@@ -209,13 +196,7 @@ def scaled_columns(table: csr_array, totals: np.ndarray | float = 1.0) -> csr_ar
 def with_self_translation(table: csr_array, weight: float) -> csr_array:
     """Mix in self-translation: t'(w|w) = weight + (1 - weight) t(w|w), and t'(q|w) = (1 - weight) t(q|w) otherwise.
 
-    Args:
-        table: t(q|w), whose columns add up to 1, or to 0 for words without translation; those become their own only
-            translation.
-        weight: Probability that a word is translated into itself, from 0 to 1.
-
-    Returns:
-        float32 of the same shape; its columns add up to 1.
+    Words without translation, whose columns add up to 0, become their own only translation; columns then add up to 1.
     """
     translated = table.sum(axis=0) > 0
     words = np.arange(table.shape[1])
@@ -227,11 +208,7 @@ def with_self_translation(table: csr_array, weight: float) -> csr_array:
 
 
 def largest(row: csr_array, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The largest entries above 0 of a single row or column, largest first, ties in their order.
-
-    Returns:
-        Their positions, and their values.
-    """
+    """Positions and values of the largest entries above 0 of a single row or column, largest first."""
     values = row.toarray().ravel()
     best = np.argsort(-values, kind="stable")[:k]
     best = best[values[best] > 0]
@@ -244,12 +221,7 @@ def to_tensors(name: str, table: csr_array) -> dict[str, np.ndarray]:
 
 
 def from_tensors(name: str, tensors: Mapping[str, np.ndarray], shape: tuple[int, int]) -> csr_array:
-    """Read what :func:`to_tensors` gave.
-
-    Raises:
-        KeyError: If an array is missing.
-        ValueError: If the arrays make no table of that shape, or if a probability is not from 0 to 1.
-    """
+    """Read what :func:`to_tensors` gave; KeyError if an array is missing, ValueError if they make no such table."""
     data, indices, starts = (tensors[f"{name}.{part}"] for part in _PARTS)
     if not len(data) == len(indices) == starts[-1]:
         raise ValueError(f"{name} has {len(data)} values and {len(indices)} indices, not {starts[-1]} of both")
