@@ -1,4 +1,4 @@
-"""Exact retrieval from the whole collection: every document that a model kept is scored."""
+"""Exact retrieval from a whole collection: every document is scored."""
 
 import os
 from collections.abc import Iterator
@@ -17,34 +17,31 @@ SCORES_PER_BLOCK = 2**24  # 64 MiB of float32
 
 
 class Scores(Protocol):
-    """A model that scores all documents that it kept."""
+    """A model that can score all documents of a collection; its methods are those of ``RepresentationRanker``."""
 
     queries_per_block: int
 
-    def open_kept(self, vectors: Any) -> Kept:
-        """What the model kept of documents."""
+    def open_kept(self, vectors: Any) -> Kept: ...  # noqa: D102
 
-    def represent_queries(self, texts: list[str]) -> Any:
-        """Queries, of which ``take(rows)`` gives some."""
+    def represent_queries(self, texts: list[str]) -> Any: ...  # noqa: D102
 
-    def score_all(self, queries: Any, kept: Any) -> np.ndarray:
-        """Scores of shape ``(queries, documents)``, -inf for what must not be found."""
+    def score_all(self, queries: Any, kept: Any) -> np.ndarray: ...  # noqa: D102
 
 
 class Retriever(pt.Transformer):
-    """Retrieves the documents with the highest scores, from all documents that a model kept.
+    """Retrieves the documents of a collection with the highest scores.
 
-    Equal scores are in ascending order of docno, also at the cut-off. A query without any word that the model knows
-    finds nothing, and a document without any is never found.
+    Documents with equal scores are in ascending order of docno, also at the cut-off. A query without any word that the
+    model knows finds nothing, and a document without any is never found.
 
     Args:
-        model: Represents the queries and scores.
+        model: Represents the queries, and scores.
         vectors: What the model's ``index`` returned, or its path.
-        num_results: Documents a query.
-        verbose: Show a progress bar over blocks of queries.
+        num_results: Documents to retrieve for each query.
+        verbose: Show a progress bar.
 
     Raises:
-        TypeError: If ``num_results`` is no integer.
+        TypeError: If ``num_results`` is not an integer.
         ValueError: If it is below 1, or if another model made the vectors.
     """
 
@@ -108,12 +105,9 @@ class Retriever(pt.Transformer):
 
 
 def best(scores: np.ndarray, order: np.ndarray, num_results: int) -> Hits:
-    """The largest scores of each row; equal ones in the order given.
+    """The ``num_results`` largest scores of each row of ``(queries, documents)``; -inf is no hit.
 
-    Args:
-        scores: Shape (queries, documents); -inf is no hit.
-        order: The place of each document among equal scores.
-        num_results: Hits a query.
+    ``order`` is the place of each document among equal scores.
     """
     num_results = min(num_results, scores.shape[1])
     cut = scores.shape[1] - num_results

@@ -138,7 +138,7 @@ class LSA(RepresentationRanker):
         """
         self._require_fitted()
         if word not in self.vocabulary:
-            raise KeyError(f"{word!r} is none of the {len(self.vocabulary):,} terms of {self!r}")
+            raise KeyError(f"{word!r} is not one of the {len(self.vocabulary):,} terms of {self!r}")
         terms = _unit_rows(self.term_vectors * self.singular_values)
         similarity = terms @ terms[self.vocabulary.ids([word])[0]]
         nearest = np.argsort(-similarity, kind="stable")[:k]

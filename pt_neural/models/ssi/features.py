@@ -202,7 +202,7 @@ class CorrelatedHashing:
             if len(found.terms):
                 return int(found.terms[0])
         kind = "words" if self.bigrams is None else "2-grams"
-        raise KeyError(f"{text!r} is none of the {len(self.neighbours):,} {kind} that are hashed")
+        raise KeyError(f"{text!r} is not one of the {len(self.neighbours):,} {kind} that are hashed")
 
     def save(self, directory: Path) -> None:
         """Write the neighbours, and the 2-grams if there are any."""

@@ -427,7 +427,7 @@ class SSI(RepresentationRanker, pt.Estimator):
         ids = vocabulary.ids(words)
         if (ids < 0).any():
             known = f"the {len(vocabulary):,} words that {self!r} knows in {side}"
-            raise KeyError(f"{words[int(np.argmin(ids))]!r} is none of {known}, all in lower case")
+            raise KeyError(f"{words[int(np.argmin(ids))]!r} is not one of {known}, all in lower case")
         return ids
 
     def neighbours(self, word: str, k: int = 10, side: Side = "query") -> pd.DataFrame:

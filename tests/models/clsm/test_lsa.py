@@ -105,7 +105,7 @@ def test_neighbours_are_the_nearest_rows_of_term_vectors_and_singular_values(lsa
     assert near.is_monotonic_decreasing
     assert near["giraffe"] == pytest.approx(1)
     assert near["okapi"] == pytest.approx(a @ b / np.linalg.norm(a) / np.linalg.norm(b), abs=1e-6)
-    with pytest.raises(KeyError, match="'zebra' is none of"):
+    with pytest.raises(KeyError, match="'zebra' is not one of"):
         lsa.neighbours("zebra")
 
 
