@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,21 +11,9 @@ import pyterrier as pt
 from pt_neural._arguments import checked_number
 from pt_neural._frames import Hits, retrieved_frame
 from pt_neural.rankers.columns import distinct_queries
-from pt_neural.rankers.kept.kept import Kept
+from pt_neural.rankers.ranker import Ranker
 
 SCORES_PER_BLOCK = 2**24  # 64 MiB of float32
-
-
-class Scores(Protocol):
-    """A model that can score all documents of a collection; its methods are those of ``RepresentationRanker``."""
-
-    queries_per_block: int
-
-    def open_kept(self, vectors: Any) -> Kept: ...  # noqa: D102
-
-    def represent_queries(self, texts: list[str]) -> Any: ...  # noqa: D102
-
-    def score_all(self, queries: Any, kept: Any) -> np.ndarray: ...  # noqa: D102
 
 
 class Retriever(pt.Transformer):
@@ -35,7 +23,7 @@ class Retriever(pt.Transformer):
     model knows finds nothing, and a document without any is never found.
 
     Args:
-        model: Represents the queries, and scores.
+        model: A ranker with the methods of :class:`~pt_neural.rankers.RepresentationRanker` that this calls.
         vectors: What the model's ``index`` returned, or its path.
         num_results: Documents to retrieve for each query.
         verbose: Show a progress bar.
@@ -47,7 +35,7 @@ class Retriever(pt.Transformer):
 
     schematic = {"label": "Retriever", "help_url": None}
 
-    def __init__(self, model: Scores, vectors: Any, *, num_results: int = 1000, verbose: bool = False):
+    def __init__(self, model: Ranker, vectors: Any, *, num_results: int = 1000, verbose: bool = False):
         self.model = model
         self.vectors = vectors
         self.num_results = checked_number("num_results", num_results, int, least=1)
@@ -76,12 +64,9 @@ class Retriever(pt.Transformer):
                 queries = self.model.represent_queries([texts[number] for number in numbers])
                 for start in range(0, len(places), size):
                     block = queries.take(places[start : start + size])
-                    hits = best(self._all_scores(block), self._kept.order, self.num_results)
+                    hits = best(self.model.score_all(block, self._kept), self._kept.order, self.num_results)
                     yield hits._replace(queries=hits.queries + first + start)
                     progress.update(len(places[start : start + size]))
-
-    def _all_scores(self, queries: Any) -> np.ndarray:
-        return self.model.score_all(queries, self._kept)
 
     def fuse_rank_cutoff(self, k: int) -> pt.Transformer:
         """Retrieve no more documents than a later cut-off keeps."""
