@@ -18,31 +18,31 @@ from pt_neural.text import PackedSequences, Vocabulary, tokenise_packed
 from pt_neural.text.counts import TfIdf
 from pt_neural.text.vocabulary import OwnIds
 
-NEGLIGIBLE = 1e-6  # a term vector this short is rounding error: the term is in none of the latent dimensions
+NEGLIGIBLE = 1e-6  # a term vector this short is rounding error: the term is not in any latent dimension
 
 
 class LSA(RepresentationRanker):
     """Cosine of query and document in the space of a truncated singular value decomposition.
 
-    Of the tf-idf matrix of a collection, terms by documents, C = U Σ Vᵀ, the ``dim`` largest singular values are kept.
+    The tf-idf matrix of a collection, terms by documents, is C = U Σ Vᵀ; its ``dim`` largest singular values are kept.
     The tf-idf vector d of a text becomes Aᵀ d with A = U_k Σ_k⁻¹, and the score is the cosine of two such vectors
-    (CLSM paper, section 2.2, equation 1). Texts that share no word are similar where their words occur with the same
-    other words. tf-idf is that of scikit-learn's ``TfidfTransformer``, (1 + ln tf) (ln((1 + N) / (1 + df)) + 1), each
-    document of the collection scaled to length 1; the decomposition is its ``TruncatedSVD``, randomised.
+    (CLSM paper, section 2.2, equation 1). Texts that share no word are similar if their words occur with the same
+    other words. tf-idf is that of scikit-learn's ``TfidfTransformer``, (1 + ln tf) (ln((1 + N) / (1 + df)) + 1), with
+    each document of the collection scaled to length 1; the decomposition is its ``TruncatedSVD``, randomised.
 
     The papers leave the term weights open. The logarithm of tf was chosen on the dev queries of ``neural:pydocs`` by
     ``pipelines/lsa_settings.py``, where the paper's A was also better than U_k alone, with 100, 200 and 400 dimensions.
     More dimensions were better, at the price of time and memory.
 
-    Terms that the collection lacks are ignored. A query without any known term scores 0 with every document, and
-    retrieves none; a document without any known term scores -1, and is never retrieved.
+    Unknown terms are ignored. A query without any known term scores 0 with every document, and
+    retrieves nothing; a document without any known term scores -1, and is never retrieved.
 
     Args:
         dim: Latent dimensions.
         scaling: ``"inverse"`` projects by U_k Σ_k⁻¹, so that rare themes weigh as much as common ones; None by U_k.
-        sublinear_tf: Weigh tf occurrences as 1 + ln tf; False as tf.
+        sublinear_tf: Replace the term frequency tf by 1 + ln tf.
         min_count: Terms that occur less often are left out.
-        max_terms: Keep only that many of the most frequent terms; None keeps all.
+        max_terms: Number of most frequent terms to keep; None keeps all.
         seed: Seed of the randomised decomposition.
 
     Attributes:
@@ -51,7 +51,7 @@ class LSA(RepresentationRanker):
         singular_values: The diagonal of Σ_k, float32 of shape ``(dim,)``, falling.
 
     Raises:
-        TypeError: If an argument is of another kind than said here.
+        TypeError: If an argument has the wrong type.
         ValueError: If a setting is out of range.
 
     Example::

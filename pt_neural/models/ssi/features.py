@@ -1,4 +1,4 @@
-"""What SSI sees of texts: tf-idf vectors of queries and documents, and the features that they are hashed to."""
+"""The features of SSI: tf-idf vectors of queries and documents, and the frequent words that they are hashed to."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +16,7 @@ from pt_neural.text.co_occurrence import dice_neighbours
 from pt_neural.text.counts import bag_of_words
 from pt_neural.text.vocabulary import OwnIds
 
-MIN_DOCUMENTS = 2  # of a 2-gram: in a single document all words would be its neighbours alike
+MIN_DOCUMENTS = 2  # of a 2-gram; in a single document all words would be equal neighbours
 
 Side = Literal["query", "document"]
 
@@ -34,13 +34,7 @@ class TextVectors(NamedTuple):
 
 @dataclass(frozen=True)
 class Features:
-    """Turns texts into vectors.
-
-    Attributes:
-        queries: Weighs the terms of queries.
-        documents: Weighs the terms of documents; the same object where queries and documents share a vocabulary.
-        hashing: Correlated feature hashing of both; None without it.
-    """
+    """Turns texts into vectors; ``queries`` and ``documents`` are one object where they share a vocabulary."""
 
     queries: TfIdf
     documents: TfIdf
@@ -133,7 +127,7 @@ class CorrelatedHashing:
         neighbours: S_1 to S_k of each feature, int32 of shape ``(features, bins)``; -1 where there are fewer.
         coefficients: Their DICE coefficients, float32 of the same shape.
         frequent: F.
-        bigrams: Weighs 2-grams if those are the features; None if words are, including the frequent ones, as in
+        bigrams: Weighs 2-grams if they are the features; None if words are, including the frequent ones, as in
             algorithm 1.
     """
 
@@ -241,13 +235,7 @@ def training_texts(queries: TextVectors, documents: TextVectors) -> Texts:
 
 
 class TextParts(NamedTuple):
-    """The words of a text, and its 2-grams where those are hashed.
-
-    Attributes:
-        names: The distinct known words, then the 2-grams, such as ``"pearl harbor"``.
-        weights: The tf-idf of each in the text, float32 of shape ``(parts,)``.
-        vectors: What each adds to the vectors of the text, a row per part; the rows add up to them.
-    """
+    """The words of a text, and its 2-grams if they are hashed; the rows of ``vectors`` add up to those of the text."""
 
     names: list[str]
     weights: np.ndarray
@@ -288,7 +276,7 @@ def _word_rows(terms: csr_array, num_pairs: int = 0) -> csr_array:
 
 
 def _bigrams(hashing: CorrelatedHashing, sequences: PackedSequences) -> tuple[list[list[int]], np.ndarray]:
-    """The words of each distinct 2-gram of a text, as ids, and its tf-idf; none where words are hashed."""
+    """The words of each distinct 2-gram of a text, as ids, and its tf-idf; empty where words are hashed."""
     if hashing.bigrams is None:
         return [], np.zeros(0, dtype=np.float32)
     bigrams = hashing.bigrams.vocabulary

@@ -1,4 +1,4 @@
-"""How W is learned (SSI paper, section 2.3): in one go, in rounds that make it sparse, or as a mix of two models."""
+"""How W is learned (SSI paper, section 2.3): at once, in rounds that make it sparse, or as a mix of two models."""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ from pt_neural.training.run import Records, run_epochs
 from pt_neural.training.sampling import Batch, GroupBatches
 
 MIXING_EPOCHS = 3  # enough for a single number
-SOON = 1.0  # seconds, in which compiled steps are read from the disk
+SOON = 1.0  # seconds; enough to read compiled steps from disk
 NO_TUPLES = Tuples(np.zeros(0, np.int64), np.zeros((0, 1), np.int64), np.zeros((0, 1), bool))
 COMPILING = "compiling the steps of SSI, which takes about ten seconds; they are then kept on disk if possible"
 
@@ -30,7 +30,7 @@ class Task(NamedTuple):
     batches: GroupBatches
 
     def tuples(self, epoch: int, number: int) -> Tuples:
-        """A batch; batches are taken again from the first after the last."""
+        """A batch of an epoch; after the last batch comes the first one again."""
         batch: Batch = self.batches[epoch, number % len(self.batches)]
         queries, documents = (np.ascontiguousarray(numbers, dtype=np.int64) for numbers in batch.inputs)
         return Tuples(queries, documents, np.asarray(batch.valid))
@@ -47,13 +47,13 @@ class Learner:
 
     Attributes:
         task: The task.
-        training: The settings; with several stages, epochs and patience are those of each stage.
-        history: Receives a record per epoch, see :func:`~pt_neural.training.run.run_epochs`; where there are several
-            stages, a column tells them apart.
+        training: The settings; with several stages, epochs and patience are per stage.
+        history: Receives a record per epoch, see :func:`~pt_neural.training.run.run_epochs`; with several stages, a
+            column tells them apart.
         evaluate: Gives the dev measure of a network; None without dev queries.
         origin: Gives text that changes with the data and settings, see :func:`~pt_neural.training.run.run_epochs`.
         other_task: A monolingual task to learn in turn (section 2.4.2), with W = V'V (equation 10); None without.
-        other_query_vectors: U of the other task, if it has one of its own, so that W = U_E'V.
+        other_query_vectors: U of the other task, if it has its own, so that W = U_E'V.
     """
 
     task: Task
@@ -65,7 +65,7 @@ class Learner:
     other_query_vectors: np.ndarray | None = None
 
     def learn(self, network: Network) -> None:
-        """Learn W in one go (sections 2.3.1 and 2.3.2)."""
+        """Learn W at once (sections 2.3.1 and 2.3.2)."""
         self._run(network, network.parts(), self._rates(network))
 
     def learn_sparse(self, network: Network, nonzeros: int, rounds: int) -> None:
@@ -200,7 +200,7 @@ def _other_parts(parts: Parts, query_vectors: np.ndarray | None) -> Parts:
 
 
 def _stage_origin(origin: Callable[[], str], network: Network) -> str:
-    """The origin of a stage: that of the whole training, and what earlier stages have learned."""
+    """The origin of a stage: that of the whole training, and the weights that earlier stages have learned."""
     weights = hashlib.sha256()
     for array in network.arrays().values():
         weights.update(array)

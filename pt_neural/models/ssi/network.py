@@ -1,4 +1,4 @@
-"""W of f(q, d) = q'Wd as a sum of parts, of which each kind of SSI has its own (SSI paper, section 2.2)."""
+"""W of f(q, d) = q'Wd, a sum of parts that differ between the kinds of SSI (SSI paper, section 2.2)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -12,7 +12,7 @@ from pt_neural.models.ssi.steps import Parts, pair_rows
 from pt_neural.rankers.vectors import Vectors
 from pt_neural.text.compiled import Rows, loop_arrays
 
-PRIME = 2_654_435_761  # not next to a power of two, modulo which it would be 1 or -1
+PRIME = 2_654_435_761  # not next to a power of two, since modulo that it would be 1 or -1
 
 Diagonal = Literal["none", "identity", "factor", "learned"]
 
@@ -75,7 +75,7 @@ class Shape:
 
 
 def pair_places(shape: Shape) -> np.ndarray:
-    """Where the weights of each query term start, int64; that of a pair is as much further as the other term's number.
+    """Where in ``pairs`` the weights of each query term start, int64; the document term's number is added.
 
     Unconstrained, words s and t have the weight at s D + t; hashed, that at h(s, t) = s P + t modulo H with a large
     prime P (section 2.2.3). Words are numbered from 0 by falling frequency.
@@ -154,11 +154,11 @@ class Network:
         return {field.name: getattr(self, field.name) for field in fields(self)[1:]}
 
     def words_only(self) -> Self:
-        """The model without hashed features; it shares the vectors of this one."""
+        """The model without hashed features; it shares its vectors with this one."""
         return self._without("hashed_query_vectors", "hashed_document_vectors", hashed_terms=0, hashed_dim=0)
 
     def hashed_only(self) -> Self:
-        """The model of hashed features alone, likewise."""
+        """The model of hashed features alone; it shares its vectors with this one."""
         return self._without("query_vectors", "document_vectors", dim=0, embedded_terms=0, diagonal="none")
 
     def _without(self, *names: str, **shape: Any) -> Self:
@@ -188,12 +188,12 @@ class Network:
         return self.query_vectors if self.shape.symmetric else self.document_vectors
 
     def weigh_queries(self, terms: csr_array, hashed: csr_array | None) -> Vectors:
-        """Queries as they are multiplied: Uq, and q'W for all parts of W except U'V."""
+        """Uq, and q'W for all parts of W except U'V, from tf-idf vectors and hashed features of queries."""
         latent = self._latent(terms, self.query_vectors, hashed, self.hashed_query_vectors, float(self.mixing[0]))
         return Vectors(latent, self._lexical(terms) if self.shape.lexical else None)
 
     def weigh_documents(self, terms: csr_array, hashed: csr_array | None) -> Vectors:
-        """Documents as they are multiplied: Vd, and d where W has other parts than U'V."""
+        """Vd, and d where W has other parts than U'V, from tf-idf vectors and hashed features of documents."""
         latent = self._latent(terms, self._all_document_vectors, hashed, self.hashed_document_vectors)
         return Vectors(latent, terms if self.shape.lexical else None)
 
@@ -233,7 +233,7 @@ class Network:
         return csr_array(arrays, shape=(self.shape.query_terms, self.shape.document_terms))
 
     def compressed(self) -> Self:
-        """The same W, of which only the weights of pairs that are not 0 take memory."""
+        """The same W, with memory only for the weights of pairs that are not 0."""
         weights = csr_array(self.pairs.reshape(self.shape.query_terms, self.shape.document_terms))
         nonzeros = max(1, weights.nnz)  # W = 0 keeps one of its weights
         values, columns = np.zeros(nonzeros, dtype=np.float32), np.zeros(nonzeros, dtype=np.int32)

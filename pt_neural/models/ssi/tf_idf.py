@@ -22,11 +22,11 @@ class TFIDF(RepresentationRanker):
     """Cosine of the tf-idf vectors of query and document: q'Wd with W = I (SSI paper, section 2.2.1).
 
     A text's vector has tf idf for each of its terms, with idf = ln((1 + N) / (1 + df)) + 1 in a collection of N
-    documents, and is scaled to length 1. Terms that the collection lacks are ignored. A document that shares no term
+    documents, and is scaled to length 1. Unknown terms are ignored. A document that shares no term
     with the query scores 0, and is never retrieved; when re-ranked, such documents tie.
 
     Args:
-        sublinear_tf: Weigh tf occurrences as 1 + ln tf; False as tf.
+        sublinear_tf: Replace the term frequency tf by 1 + ln tf.
         min_count: Terms that occur less often are left out.
         max_terms: Number of most frequent terms to keep; None keeps all.
 
@@ -34,7 +34,7 @@ class TFIDF(RepresentationRanker):
         vocabulary: The terms, with their document frequencies; None until :meth:`fit_corpus`.
 
     Raises:
-        TypeError: If an argument is of another kind than described.
+        TypeError: If an argument has the wrong type.
         ValueError: If a setting is out of range.
 
     Example::

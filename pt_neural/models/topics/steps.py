@@ -10,11 +10,11 @@ from scipy.sparse import csr_array
 
 from pt_neural.text.compiled import compiled, loop_arrays
 
-WORTH_A_THREAD = 10_000  # words of documents
+WORTH_A_THREAD = 10_000  # words
 LEAST = 1e-30  # a probability that a loop may divide by; smaller ones count as zero
 
 TOLERANCE = 1e-3  # the fractions of a pair count as equal if their differences, summed over topics, are at most this
-STEPS = 5  # most steps towards equal fractions of a pair in one iteration; the next iteration goes on from there
+STEPS = 5  # most steps towards equal fractions of a pair in one iteration; the next one continues from there
 STEEPEST = 30.0  # largest exponent by which a posterior is tilted, well within the range of float32
 
 
@@ -280,7 +280,7 @@ class _Texts:
         return Side(*self.arrays, word_topics, self.mixtures, self.ratios.data)
 
     def sums(self, word_topics: np.ndarray) -> np.ndarray:
-        """Expected occurrences of each word in each topic, after the loop."""
+        """Expected occurrences of words in topics, after the loop."""
         return word_topics * (self.ratios.T @ self.mixtures)  # (words, topics)
 
 

@@ -145,9 +145,9 @@ class TopicModel(LanguageModelRanker):
         most probable words of every topic would be "the" and "of".
 
         Args:
-            words: How many.
+            words: Number of words for each topic.
             relevance: 1 ranks words by their probability in the topic, 0 by how much more probable they are in it than
-                in the collection, which favours rare ones.
+                in the collection, which favours rare words.
             side: Words of documents or of queries; only bilingual models tell them apart.
 
         Returns:
@@ -155,8 +155,8 @@ class TopicModel(LanguageModelRanker):
 
         Raises:
             RuntimeError: If the model is not fitted.
-            TypeError: If a number is something else.
-            ValueError: If ``words`` is below 1, ``relevance`` outside 0 to 1, or ``side`` neither of the two.
+            TypeError: If an argument has the wrong type.
+            ValueError: If ``words`` is below 1, ``relevance`` outside 0 to 1, or ``side`` unknown.
 
         Example::
 
@@ -190,11 +190,10 @@ class TopicModel(LanguageModelRanker):
 class TopicCosine(RepresentationRanker):
     """Cosine of P(z|q) and P(z|d), the distributions of a topic model over topics.
 
-    Topic models rank by query likelihood; this ranks by their topics alone, as LSA does by its latent dimensions, and
-    so can retrieve from a vector index. The query's topics are inferred as if it were a document. A query without any
-    known word scores 0 with every document and retrieves none; a document without any scores -1 and is never
-    retrieved. Vectors that were kept before the topic model was fitted again are refused. The default of ``fields`` is
-    that of the topic model.
+    Topic models rank by query likelihood; this ranks by topics alone, as LSA does by latent dimensions, and so can
+    retrieve from a vector index. The query's topics are inferred as if it were a document. A query without any known
+    word scores 0 with every document and retrieves nothing; a document without any scores -1 and is never retrieved.
+    Vectors from before the topic model was fitted again are refused. ``fields`` defaults to the topic model's.
 
     Args:
         topics: A topic model, such as a fitted :class:`PLSA`, :class:`LDA` or :class:`BLTM`.
@@ -250,7 +249,7 @@ class TopicCosine(RepresentationRanker):
         """Nothing: the topic model is a component."""
 
     def _load_parts(self, directory: Path) -> None:
-        """Nothing, likewise."""
+        """Nothing: the topic model is a component."""
 
     def subtransformers(self) -> dict:
         """None: the topic model is what this transformer is made of, not a stage before it."""

@@ -54,9 +54,9 @@ class PhraseTable:
 
     def counts(self, sequences: PackedSequences) -> csr_array:
         """Occurrences in documents of each w that has a translation, ``(documents, phrases w)``."""
-        translated = np.append(np.bincount(self.table.indices, minlength=len(self.document_phrases)) > 0, False)
+        has_translation = np.append(np.bincount(self.table.indices, minlength=len(self.document_phrases)) > 0, False)
         numbers = self.document_phrases.numbers(sequences)
-        numbers[~translated[numbers]] = -1
+        numbers[~has_translation[numbers]] = -1
         width = numbers.shape[1]
         packed = PackedSequences(numbers.ravel(), np.asarray(sequences.offsets) * width)
         return bag_of_words(packed, len(self.document_phrases))

@@ -26,28 +26,25 @@ class WordTranslation(LanguageModelRanker, pt.Estimator):
     them by expectation maximisation of IBM Model 1 (Brown et al. 1993), in which each word of the query comes from one
     of the words of the document, or from a null word, with equal probability.
 
-    The model may not learn that a word is its own best translation, though documents with the query's very words should
-    rank first (Xue, Jeon & Croft 2008); ``self_translation`` and the unigram model both see to that. A word that no
+    The model may not learn that a word is its own best translation, though documents with the query's own words should
+    rank first (Xue, Jeon & Croft 2008); ``self_translation`` and the unigram model both ensure that. A word that no
     training document has is its own only translation, so that the probabilities of every document add up to 1.
 
-    With ``documents``, words have their frequency in the whole collection; otherwise, that in the candidates of the
-    training queries.
+    Word frequencies come from ``documents``, or from the candidates of the training queries without a forward index.
 
     Args:
         iterations: Passes of expectation maximisation.
         self_translation: Probability, from 0 to 1, that a word is translated into itself; the learned translations
             share the rest.
-        top: Keep only that many translations of each word, the most probable ones, scaled to add up to 1; None keeps
-            all.
-        null_word: Whether a query word may come from no word of the document while learning; the null word plays no
-            part in ranking.
+        top: Number of most probable translations of each word to keep, scaled to add up to 1; None keeps all.
+        null_word: Whether a query word may come from no word of the document in learning; ranking has no null word.
         max_terms: Number of words, from the start of a document, to learn from; None for all. Ranking uses all.
         unigram_weight: Weight of the unigram model, from 0 to 1; may be set on a fitted model.
         mu: Weight of the collection in the unigram model, in words, above 0; may be set on a fitted model.
 
     Attributes:
         report: What the model was fitted on, and what was left out; None if it is not fitted, or was loaded.
-        history: One row an iteration: ``iteration``, ``log_likelihood`` of the training queries and ``perplexity`` of
+        history: One row per iteration: ``iteration``, ``log_likelihood`` of the training queries and ``perplexity`` of
             their words before the iteration, ``seconds``.
         table: t(q|w), self-translation included, float32 csr matrix of shape ``(words, words)``; None before
             :meth:`fit`.

@@ -363,7 +363,7 @@ def test_unfitted_models_and_unknown_words():
 
 def test_what_monolingual_tuples_need():
     for kind in (kind for kind in KINDS if kind != "low-rank"):
-        with pytest.raises(ValueError, match=f"monolingual tuples share V, which kind='{kind}' has none of: choose"):
+        with pytest.raises(ValueError, match=f"monolingual tuples share V, which kind='{kind}' does not have: choose"):
             fit(kind, monolingual=(CANDIDATES, QRELS))
     for wrong in (CANDIDATES, (CANDIDATES,), (CANDIDATES, "qrels")):
         with pytest.raises(TypeError, match=r"monolingual must be a pair of frames, \(candidates, qrels\)"):
