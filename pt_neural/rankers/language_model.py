@@ -255,7 +255,7 @@ class LanguageModelRanker(RepresentationRanker):
         return scores
 
     def score_all(self, queries: PackedSequences, kept: ForwardIndexTable) -> np.ndarray:
-        """Log P(q|d) of all documents of a forward index for some queries.
+        """Log P(q|d) of all documents of a forward index for each query.
 
         Returns:
             float64 of shape ``(queries, documents)``; -inf for queries and for documents without any known word.

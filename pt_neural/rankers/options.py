@@ -66,8 +66,8 @@ OPTIONS = {
     "training": Option(None, "How to train, see :class:`~pt_neural.Training`; None for the model's own settings."),
     "fields": Option(
         None,
-        "Text columns, joined by a space. Columns that a frame lacks are skipped, but one must be present. None for "
-        "those of ``documents``, or ``title`` and ``text`` without a forward index.",
+        "Text columns, joined by a space. Missing columns are skipped, but one must be present. None for those of "
+        "``documents``, or ``title`` and ``text`` without a forward index.",
     ),
     "documents": Option(
         None,
@@ -77,7 +77,7 @@ OPTIONS = {
         None, "What :meth:`index` returned, or its path: re-ranking by ``docno`` then reads stored representations."
     ),
     "representations": Option(
-        None, "What :meth:`index` returned, to re-rank by ``docno`` documents that were encoded beforehand."
+        None, "What :meth:`index` returned: re-ranking by ``docno`` then reads documents that were encoded beforehand."
     ),
     "device": Option("auto", 'Where to score: ``"auto"`` (a GPU if there is one), ``"cpu"``, ``"cuda"``, ``"mps"``.'),
     "batch_size": Option(1024, "Documents read at a time, at most."),

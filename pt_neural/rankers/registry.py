@@ -62,7 +62,7 @@ def register(name: str, module: str, format: str) -> None:
     row = Row(name, module, format)
     taken = next((other for other in RANKERS if other.format == format and other != row), None)
     if taken is not None:
-        raise ValueError(f"the format {format!r} is that of {taken.module}.{taken.name}; choose another")
+        raise ValueError(f"{taken.module}.{taken.name} already has the format {format!r}; choose another")
     if row not in RANKERS:
         RANKERS.append(row)
 

@@ -124,7 +124,7 @@ def fit_to_pairs(
         qrels_tr: Their judgements: ``qid, docno, label``.
         topics_or_res_va: Candidates of dev queries, which pipelines pass on; not used.
         qrels_va: Their judgements; not used.
-        verbose: Print what is learned from, and show a progress bar.
+        verbose: Print a summary of the training data, and show a progress bar.
 
     Returns:
         This ranker; see ``history`` and ``report``. If interrupted, it stays as it was.

@@ -75,7 +75,7 @@ def products(queries: Vectors, query_rows: np.ndarray, documents: Vectors, docum
 
 
 def _sparse_products(queries: csr_array | np.ndarray, query_rows: np.ndarray, documents: csr_array) -> np.ndarray:
-    """Products of some queries and as many documents, row by row."""
+    """Products of queries and documents, row by row."""
     if not isinstance(queries, np.ndarray):
         return queries[query_rows].multiply(documents).sum(axis=1)
     weights = queries[np.repeat(query_rows, np.diff(documents.indptr)), documents.indices]

@@ -25,8 +25,8 @@ class CLSM(TowerRanker):
 
     The paper trains with J = 4 or 50 random documents, ``pn.Training(negatives="random", num_negatives=50)``. The
     default is the relevant documents of the other groups of the batch, which are encoded anyway, and Adam. The paper
-    tunes gamma on held-out queries and draws first weights at random; here gamma is 10, both networks start alike, and
-    a window starts as its centre word, both of which are slow to learn from few queries.
+    tunes gamma on held-out queries and draws initial weights at random; here gamma is 10, both networks start alike,
+    and a window starts as its centre word, because few queries teach neither quickly.
 
     Args:
         window: Words per window, an odd number; the paper has 1, 3 and 5.

@@ -123,7 +123,7 @@ class Learner:
         stage: dict[str, int | str] | None = None,
         epochs: int | None = None,
     ) -> None:
-        """Run some epochs; a stage has a column in the history, and checkpoints in a directory of its own."""
+        """Run epochs; a stage has its own column in the history, and its own directory for checkpoints."""
         training, origin, records = self.training, self.origin, []
         if epochs is not None:
             training = replace(training, epochs=epochs)

@@ -88,14 +88,14 @@ def pair_places(shape: Shape) -> np.ndarray:
 
 @dataclass
 class Network:
-    """W of one kind: arrays, float32 if not said otherwise, which :mod:`~pt_neural.models.ssi.steps` change in place.
+    """W of one kind: arrays, float32 unless noted, which :mod:`~pt_neural.models.ssi.steps` changes in place.
 
     Attributes:
         shape: What W is made of.
         query_vectors: The columns of U, of shape (embedded terms, N).
-        document_vectors: The columns of V, likewise; empty in a symmetric model, where V is U.
+        document_vectors: The columns of V, of the same shape; empty in a symmetric model, where V is U.
         hashed_query_vectors: U over hashed features, of shape (F, N).
-        hashed_document_vectors: V over hashed features, likewise.
+        hashed_document_vectors: V over hashed features, of shape (F, N).
         mixing: Factor of the model over hashed features, of shape (1,).
         identity: Factor of the diagonal, of shape (1,).
         diagonal: D where it is learned, of shape (terms,).

@@ -21,7 +21,7 @@ from pt_neural.rankers.vectors import Vectors
 
 
 class NoOptions(TypedDict):
-    """The shared options are those of the TFIDF."""
+    """No shared options: the TFIDF has them."""
 
 
 class Rocchio(Ranker):
@@ -109,7 +109,7 @@ class Rocchio(Ranker):
         return found[ranks(pd.Series(queries[found]), scores[found], docnos.iloc[found]) < self.feedback_docs]
 
     def expand(self, queries: Vectors, feedback: csr_array, documents: Vectors) -> Vectors:
-        """Add the mean of some documents to each query, and scale it to length 1 again.
+        """Add the mean of feedback documents to each query, and scale it to length 1 again.
 
         ``feedback`` is 1 where a document expands a query, ``(queries, documents)``; other queries stay as they are.
         """

@@ -18,7 +18,7 @@ class Texts(NamedTuple):
         queries: Over the vocabulary of queries.
         documents: Over the vocabulary of documents.
         hashed_queries: The queries over frequent words, as correlated feature hashing maps them; empty without it.
-        hashed_documents: The documents, likewise.
+        hashed_documents: The documents over frequent words; empty without it.
     """
 
     queries: Rows
@@ -28,11 +28,11 @@ class Texts(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """The parts whose sum is W; parts that a model lacks are empty.
+    """The parts whose sum is W; parts that a model does not have are empty.
 
     Attributes:
         query_vectors: The columns of U, float32 of shape (embedded terms, N); later terms are not embedded.
-        document_vectors: The columns of V, likewise; U itself in a symmetric model.
+        document_vectors: The columns of V, of the same shape; U itself in a symmetric model.
         hashed_query_vectors: U of the model over hashed features, float32 of shape (F, N).
         hashed_document_vectors: Its V.
         mixing: Factor of the model over hashed features, float32 of shape (1,).
@@ -66,12 +66,12 @@ class Rates(NamedTuple):
 
 
 class Tuples(NamedTuple):
-    """Tuples (q, d+, d-) in groups: a query, a relevant document, and other ones, all by their numbers.
+    """Tuples (q, d+, d-) in groups of a query, a relevant document and others, all by their numbers.
 
     Attributes:
         queries: The query of each group, int64 of shape (groups,).
         documents: Its documents, int64 of shape (groups, 1 + negatives); the relevant one comes first.
-        valid: Whether there is such a document, bool of the same shape.
+        valid: Whether there is a document, bool of the same shape.
     """
 
     queries: np.ndarray
@@ -136,7 +136,7 @@ def learn_group(parts: Parts, texts: Texts, tuples: Tuples, group: int, rates: R
     query, positive, total, count = tuples.queries[group], tuples.documents[group, 0], 0.0, 0
     positive_lexical, positive_pairs = np.float32(0.0), np.float32(0.0)
     scatter(texts.queries, query, dense_query)
-    current = False  # whether what was computed for the query and the relevant document is that of the current weights
+    current = False  # whether the vectors of the query and the relevant document are from the current weights
     for place in range(1, tuples.documents.shape[1]):
         if not tuples.valid[group, place]:
             continue

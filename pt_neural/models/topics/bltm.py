@@ -163,7 +163,7 @@ def _distinct_words(texts: PackedSequences) -> tuple[np.ndarray, csr_array]:
 
 
 def _start(topic_counts: csr_array, counts: csr_array) -> np.ndarray:
-    """P(w|z) halfway between the words of a few pairs, a row for each topic, and those of all pairs."""
+    """P(w|z) halfway between the words of a few pairs for each topic, and the words of all pairs."""
     few = distributions(np.ascontiguousarray(topic_counts.toarray().T), 0, axis=0)
     every = distributions(counts.sum(axis=0, dtype=np.float32), 0, axis=0)
     return (few + every[:, None]) / 2

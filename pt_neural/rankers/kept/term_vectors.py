@@ -71,7 +71,7 @@ class TermVectors(pt.Artifact, Kept):
     ) -> "TermVectors":
         """Write the vectors of a collection to a new directory, which appears when it is complete, batch by batch.
 
-        Batches are docnos and vectors; all have a dense part, or none has. ValueError if a single document has a dense
+        Batches are docnos and vectors; all have a dense part, or none. ValueError if a single document has a dense
         vector.
         """
         path, kind = Path(path).expanduser(), {"type": cls.ARTIFACT_TYPE, "format": cls.ARTIFACT_FORMAT}

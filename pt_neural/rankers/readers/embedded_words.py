@@ -196,7 +196,7 @@ def require_known_words(spaces: EmbeddingSpaces, vocabulary: Vocabulary) -> None
 class EmbeddedCorpus:
     """Texts as term ids, -1 for unknown terms, to take batches from.
 
-    ``rows`` are those of the terms among the vectors of the reader, and at the end that of unknown terms.
+    ``rows`` are the rows of the terms in the reader's vectors, and at the end the row of unknown terms.
     """
 
     def __init__(self, sequences: PackedSequences, rows: np.ndarray, reader: EmbeddedWords):

@@ -151,7 +151,7 @@ class Histograms(Reader):
         )
 
     def _word_vectors(self, rows: np.ndarray) -> np.ndarray:
-        """The vectors of words as they are; zeros where there is none."""
+        """The vectors of words, not scaled; zeros for words without a vector."""
         vectors = np.zeros((len(rows), self.units.spaces.dim), dtype=np.float32)
         vectors[rows >= 0] = self.units.spaces.vectors(self.units.space)[rows[rows >= 0]]
         return vectors

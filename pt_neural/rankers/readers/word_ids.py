@@ -80,15 +80,15 @@ class WordIds(Reader):
         return len(self.spaces)
 
     def embedding(self) -> "WordEmbedding":
-        """A new layer that gives ids their vectors, which start as those of the embedding spaces."""
+        """A new layer from ids to vectors, which starts with the vectors of the embedding spaces."""
         return WordEmbedding(self.spaces.vectors(self.space))
 
     def build(self, query_texts: Sequence[str], documents: PackedSequences, vocabulary: Vocabulary) -> None:
-        """Check that some word to train on has an embedding; there is nothing to learn."""
+        """Check that a word of the documents has an embedding; there is nothing to learn."""
         require_known_words(self.spaces, vocabulary)
 
     def ids(self, terms: Sequence[str]) -> np.ndarray:
-        """The id of each term, then that of lost terms, which -1 selects: int64."""
+        """The id of each term, then the id of missing terms, which -1 selects: int64."""
         ids = np.append(self.spaces.ids(terms).astype(np.int64), self.num_known + 1)
         for place in np.flatnonzero(ids < 0):
             ids[place] = self.num_known + 2 + _hash(terms[place])

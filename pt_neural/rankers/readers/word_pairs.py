@@ -254,14 +254,14 @@ def exact_matches(
             hits.append(matched + offsets[first])
     hit = np.concatenate(hits)
     pair = np.searchsorted(offsets, hit, side="right") - 1
-    row = order[pair] * width + np.concatenate(slots)  # of the interaction matrices: a query term of a pair
+    row = order[pair] * width + np.concatenate(slots)  # a query term of a pair, a row of the interaction matrices
     sequence = np.argsort(row, kind="stable")
     ends = np.cumsum(np.bincount(row, minlength=len(query_rows) * width))
     return Matches(torch.from_numpy((hit - offsets[pair])[sequence]), torch.from_numpy(np.append(0, ends)))
 
 
 def _by_occurrence(terms: np.ndarray) -> list[np.ndarray]:
-    """Places of known terms: those of the first occurrence of each term, then of the second, and so on."""
+    """Places of known terms: of the first occurrence of each term, then of the second, and so on."""
     places = np.flatnonzero(terms >= 0)
     found = []
     while len(places):
