@@ -242,7 +242,7 @@ def test_an_unfitted_model_says_what_to_do():
 
 
 def test_collections_that_teach_nothing():
-    with pytest.raises(ValueError, match=r"no word of the 2 documents occurs at least 1 times"):
+    with pytest.raises(ValueError, match=r"no term of the 2 documents occurs at least 1 times"):
         pn.PLSA().fit_corpus([{"docno": "1", "text": ""}, {"docno": "2", "text": None}], verbose=False)
     with pytest.raises(ValueError, match="no documents"):
         pn.PLSA().fit_corpus([], verbose=False)
