@@ -25,33 +25,33 @@ class DRMM(InteractionRanker):
     """Histograms of cosine similarities for each term of the query, a small network, and a gate for each term.
 
     For each query term, the terms of the document are counted by their cosine similarity to it, in bins of equal
-    width, and in one more bin if they are the same term ("matching histogram mapping" in the paper). The logarithm of
-    the counts goes through one network for all terms, with one hidden layer and tanh ("feed forward matching network");
-    the score is the sum of its outputs, each weighted by the term's gate, a softmax over the terms of the query ("term
-    gating network"). Where a term occurs in the document does not count.
+    width; the same term has a bin of its own ("matching histogram mapping" in the paper). The logarithm of the counts
+    goes through one network that all terms share, with one hidden layer and tanh ("feed forward matching network"). The
+    score is the sum of its outputs, each weighted by the term's gate, a softmax over the terms of the query ("term
+    gating network"). Where a term occurs in the document makes no difference.
 
     Each term's output lies between -1 and 1, and so does their weighted sum f, on which the model is trained. The score
-    is atanh(f), computed so that it ranks as f does and does not tie where tanh is flat.
+    is atanh(f), computed so that it ranks as f does, without ties where tanh is flat.
 
     With ``gating="idf"`` the gate is softmax(w idf), idf = ln((N + 1) / df), where N is the number of documents in the
-    forward index or, without one, among the training candidates; a term that occurs in none of them has the idf of one
-    that occurs in a single document. With ``"vector"`` it is softmax(w . x) of the term's vector x. Words without a
-    vector have a similarity of 0 with all words but themselves, and a vector of zeros for the gate. Cosines are those
-    of unit vectors rounded to 11 bits, see :class:`~pt_neural.rankers.readers.histograms.UnitVectors`.
+    forward index or, without one, among the training candidates; a term that none of them contains gets the idf of a
+    term that occurs in a single document. With ``"vector"`` it is softmax(w . x) of the term's vector x. Words without
+    a vector have a similarity of 0 to all words but themselves, and a vector of zeros for the gate. Cosines are of unit
+    vectors rounded to 11 bits, see :class:`~pt_neural.rankers.readers.histograms.UnitVectors`.
 
     Training is as in the paper and its authors' code: the margin loss between a relevant document and each of four
-    others, with margin 0.1. The paper says 1, but two scores between -1 and 1 are hardly ever that far apart, so all
-    pairs would pull alike for ever. Negatives are retrieved documents that were not judged relevant, for collections
-    with few judgements.
+    others, with a margin of 0.1. The paper says 1, but two scores between -1 and 1 are hardly ever that far apart, so
+    every pair would keep pulling with the same force. Negatives are retrieved documents that were not judged relevant,
+    for collections with few judgements.
 
     Args:
         spaces: The word embeddings.
-        space: Which of their two vectors a word has, ``"in"`` or ``"out"``.
+        space: Which of a word's two vectors to take, ``"in"`` or ``"out"``.
         gating: What decides the weight of a query term: ``"idf"`` or ``"vector"``.
-        bins: Bins of a histogram, that of exact matches among them; from 2 to 256.
+        bins: Bins of a histogram, including the one of exact matches; from 2 to 256.
         hidden: Units of the hidden layer.
-        query_terms: Terms of a query that count; None for all.
-        document_terms: Terms of a document that count; None for all.
+        query_terms: Number of terms of a query that are read; None for all.
+        document_terms: Number of terms of a document that are read; None for all.
         histogram: ``"log-count"``, log10(1 + count); ``"count"``; or ``"normalised"``, the share of each bin (LCH, CH
             and NH in the paper).
         device: Where to score: ``"auto"``, ``"cpu"``, ``"cuda"``, ``"mps"``. Histograms are made on the CPU.
@@ -112,7 +112,7 @@ class DRMM(InteractionRanker):
         return self._spaces
 
     def _check_settings(self) -> None:
-        """Raise an error where a setting is wrong, given to the constructor or set later."""
+        """Raise an error if a setting is invalid, whether given to the constructor or set later."""
         checked_choice("space", self.space, ("in", "out"))
         checked_choice("gating", self.gating, ("idf", "vector"))
         checked_choice("histogram", self.histogram, ("log-count", "count", "normalised"))
@@ -122,7 +122,7 @@ class DRMM(InteractionRanker):
             checked_number(name, getattr(self, name), int, least=1, optional=True)
 
     def make_reader(self) -> Histograms:
-        """A reader of histograms, and of what gates need."""
+        """A reader of histograms and of the gates' inputs."""
         self._check_settings()
         return Histograms(
             self.spaces,
@@ -134,7 +134,7 @@ class DRMM(InteractionRanker):
         )
 
     def make_network(self, reader: Histograms) -> "DRMMNetwork":
-        """A new network of the sizes of the model."""
+        """A new network with the model's sizes."""
         return DRMMNetwork(self.bins, self.hidden, reader.features, self.histogram)
 
     def score_texts(
@@ -145,10 +145,10 @@ class DRMM(InteractionRanker):
         document_rows: np.ndarray,
         kept: KeptReader | None,
     ) -> np.ndarray:
-        """Scores of pairs by a network, float64."""
+        """The network's scores of pairs, float64."""
         device = next(network.parameters()).device
         scores = np.empty(len(query_rows))
-        in_training = network is not self.network  # which scores the same pairs after each epoch
+        in_training = network is not self.network  # then the same pairs are scored after each epoch
         blocks = texts.batches(query_rows, document_rows, self.batch_size, remember=in_training)
         quiet = not self.verbose
         with torch.inference_mode(), pt.tqdm(total=len(scores), desc=repr(self), unit="pair", disable=quiet) as bar:
@@ -168,7 +168,7 @@ class DRMMNetwork(nn.Module):
         bins: Bins of a histogram.
         hidden: Units of the hidden layer.
         features: Inputs of the gate for each term: 1 for its idf, or the length of its vector.
-        histogram: What the counts of a histogram become.
+        histogram: How the counts of a histogram are scaled.
     """
 
     def __init__(self, bins: int, hidden: int, features: int, histogram: Histogram):
@@ -180,17 +180,14 @@ class DRMMNetwork(nn.Module):
         nn.init.constant_(self.gate.weight, INITIAL_IDF_WEIGHT if features == 1 else 0.0)
 
     def forward(self, inputs: HistogramInputs) -> Tensor:
-        """Scores f between -1 and 1, of the shape of the pairs: the sum of gate times tanh over the query's terms."""
+        """Scores f between -1 and 1, one for each pair: the sum of gate times tanh over the query's terms."""
         outputs = torch.tanh(self.term_outputs(inputs.counts))  # (*pairs, terms)
         return (self.log_gates(inputs).exp() * outputs).sum(-1)
 
     def scores(self, inputs: HistogramInputs) -> Tensor:
-        """``atanh`` of what :meth:`forward` gives, computed without it, so that it does not tie where tanh is flat.
+        """atanh(f), float64, computed without f so that there are no ties where tanh is flat.
 
-        For a query of one term this is the output before its tanh.
-
-        Returns:
-            float64 of the shape of the pairs.
+        For a query of one term this is the term's output before its tanh.
         """
         # 1 + tanh(a) = 2 sigmoid(2a), 1 - tanh(a) = 2 sigmoid(-2a), and the gates of a query sum to 1.
         outputs, gates = self.term_outputs(inputs.counts).double(), self.log_gates(inputs).double()  # (*pairs, terms)
@@ -203,7 +200,7 @@ class DRMMNetwork(nn.Module):
         return self.output(hidden).squeeze(-1)
 
     def transformed(self, counts: Tensor) -> Tensor:
-        """Counts as the network takes them, float32 of the same shape."""
+        """Counts scaled for the network, float32 of the same shape."""
         counts = counts.to(self.dense.weight.dtype)
         if self.histogram == "log-count":
             return torch.log1p(counts) / math.log(10)
@@ -214,7 +211,7 @@ class DRMMNetwork(nn.Module):
     def log_gates(self, inputs: HistogramInputs) -> Tensor:
         """Logarithms of the gates of each pair's terms, shape (*pairs, terms); -inf where a query has fewer terms.
 
-        A query without terms is weighed as if it had one, whose histogram is empty.
+        A query without terms counts as one term with an empty histogram.
         """
         weights = self.gate(inputs.gates).squeeze(-1)  # (queries, terms)
         places = torch.arange(weights.shape[1], device=weights.device)

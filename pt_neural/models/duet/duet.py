@@ -19,26 +19,15 @@ from pt_neural.rankers.readers.reader import to_device
 from pt_neural.rankers.readers.word_pairs import PairTexts, WordPairs
 from pt_neural.text import ForwardIndex
 
-PAIRS_PER_ROUND = 8  # of one document, so that documents with many queries do not fill a batch with padding
+PAIRS_PER_ROUND = 8  # pairs of one document, so that documents with many queries do not fill a batch with padding
 QUERIES_PER_STEP = 4096
 
 
 class DuetRanker(InteractionRanker):
-    """Base of the Duet and of its two parts as rankers of their own.
-
-    Args:
-        query_terms: Terms of a query that count (n_q).
-        document_terms: Terms of a document that count (n_d).
-        filters: Filters of the convolutions (c).
-        hidden: Units of each dense layer.
-        window: Terms per window of the distributed model.
-        pooling: Windows of a document that are pooled at each position.
-        dropout: Share of the last layer's units that is dropped in training.
-        ngram_sizes: Lengths of the letter n-grams of ``#term#`` (1 to G).
-        num_ngrams: Only so many n-grams count, the most frequent ones of the documents to train on.
+    """Base of the Duet and of its two parts, which are rankers of their own; see :class:`Duet` for the arguments.
 
     Attributes:
-        parts: The models that it has: ``"local"``, ``"distributed"``, or both.
+        parts: The models in it: ``"local"``, ``"distributed"``, or both.
     """
 
     parts: ClassVar[tuple[str, ...]] = ("local", "distributed")
@@ -77,11 +66,11 @@ class DuetRanker(InteractionRanker):
 
     @property
     def reads_words(self) -> bool:
-        """Whether there is a distributed part."""
+        """Whether the model has a distributed part, which reads words and not only matches."""
         return "distributed" in self.parts
 
     def make_reader(self) -> WordPairs:
-        """A reader of exact matches for the local part, and of letter n-grams for the distributed one."""
+        """A reader of exact matches for the local part and of letter n-grams for the distributed part."""
         return WordPairs(
             self.query_terms,
             self.document_terms,
@@ -91,7 +80,7 @@ class DuetRanker(InteractionRanker):
         )
 
     def make_network(self, reader: WordPairs) -> DuetNetwork:
-        """A new network of the sizes of the model."""
+        """A new network with the model's sizes."""
         sizes = DuetSizes(**{size.name: getattr(self, size.name) for size in fields(DuetSizes)})
         return DuetNetwork(sizes, 0 if reader.hashing is None else len(reader.hashing), self.parts)
 
@@ -103,7 +92,7 @@ class DuetRanker(InteractionRanker):
         document_rows: np.ndarray,
         kept: KeptReader | None,
     ) -> np.ndarray:
-        """Scores of pairs by a network, float64: atanh(f / parts), see :func:`~.networks.joint_scores`."""
+        """The network's scores of pairs, float64: atanh(f / parts), see :func:`~.networks.joint_scores`."""
         return joint_scores(self._part_outputs(network, texts, query_rows, document_rows, kept)).numpy()
 
     def part_outputs(self, frame: pd.DataFrame) -> Tensor:
@@ -134,7 +123,7 @@ class DuetRanker(InteractionRanker):
         return outputs
 
     def _read_queries(self, network: DuetNetwork, texts: PairTexts) -> Tensor | None:
-        """What the distributed part makes of each query, (queries, filters); None if there is no such part."""
+        """The distributed part's query vectors, (queries, filters); None if there is no such part."""
         if texts.hashed_queries is None:
             return None
         device, number = next(network.parameters()).device, len(texts.hashed_queries)
@@ -144,7 +133,10 @@ class DuetRanker(InteractionRanker):
     def _read_documents(
         self, network: DuetNetwork, texts: PairTexts, block: np.ndarray, kept: KeptReader | None = None
     ) -> Tensor | None:
-        """What it makes of documents, the longest first, (documents, filters, hidden); read from ``kept`` if given."""
+        """The distributed part's document matrices, longest document first, (documents, filters, hidden).
+
+        They are read from ``kept`` if it is given; None if there is no such part.
+        """
         if texts.hashed_documents is None:
             return None
         device = next(network.parameters()).device
@@ -177,12 +169,12 @@ class DuetLocal(DuetRanker):
 
     The binary matrix of exact matches, 10 query terms by 1,000 document terms, goes through 300 filters that each see
     all matches of one query term (equation 2), two dense layers of 300 units, dropout, and one output, with tanh
-    throughout. The model knows nothing about terms but where they match. Scores are the output before its tanh, which
-    ranks alike and does not tie where tanh is flat.
+    throughout. All the model knows about terms is where they match. The score is the output before its tanh: the
+    ranking is the same, without ties where tanh is flat.
 
     Args:
-        query_terms: Terms of a query that count (n_q).
-        document_terms: Terms of a document that count (n_d). Short documents take less time.
+        query_terms: Number of terms of a query that are read (n_q).
+        document_terms: Number of terms of a document that are read (n_d). Short documents take less time.
         filters: Filters of the convolution (c).
         hidden: Units of each dense layer.
         dropout: Share of the last layer's units that is dropped in training.
@@ -221,28 +213,28 @@ class DuetLocal(DuetRanker):
 class DuetDistributed(DuetRanker):
     """The Duet's distributed model: learned representations of query and document, multiplied (section 3.2).
 
-    Each term is the counts of its letter n-grams. Query and document are convolved over windows of three terms; the
-    query is pooled over all windows, the document over stretches of 100 windows; after one more layer on each side,
-    both are multiplied element by element (equation 3), and two dense layers, dropout and one output follow, with tanh
-    throughout. Scores are the output before its tanh.
+    Each term is represented by the counts of its letter n-grams. Query and document are convolved over windows of three
+    terms; the query is pooled over all windows, the document over stretches of 100 windows. After one more layer on
+    each side, the two are multiplied element by element (equation 3), and two dense layers, dropout and one output
+    follow, with tanh throughout. The score is the output before its tanh.
 
-    The layers that need no query can be computed beforehand, see :meth:`index`. What is kept of a document is a matrix
-    of filters by hidden units: 180 KB as float16 and 90 KB as int8 with the sizes of the paper. The paper itself
-    proposes (section 6) to keep 300 x 899 numbers, which would be three times larger and would leave the largest layer
-    to be computed. Rounding changes the scores of a trained model by less than 0.001 of their standard deviation with
-    float16, and by less than 0.02 with int8 (0.002 on average).
+    The layers that do not depend on the query can be computed beforehand, see :meth:`index`. Each document is then
+    stored as a matrix of filters by hidden units: 180 KB as float16 and 90 KB as int8 with the sizes of the paper. The
+    paper itself proposes (section 6) to store 300 x 899 numbers, which would take three times the space and would leave
+    the largest layer to be computed. Rounding changes the scores of a trained model by less than 0.001 of their
+    standard deviation with float16, and by less than 0.02 with int8 (0.002 on average).
 
     Args:
-        query_terms: Terms of a query that count.
-        document_terms: Terms of a document that count. Short documents take less time, and score as if they had been
-            padded.
+        query_terms: Number of terms of a query that are read.
+        document_terms: Number of terms of a document that are read. Short documents take less time, and score as if
+            they had been padded.
         filters: Filters of the convolutions.
         hidden: Units of each dense layer after the product.
         window: Terms per window.
         pooling: Windows of the document that are pooled at each position.
         dropout: Share of the last layer's units that is dropped in training.
         ngram_sizes: Lengths of the letter n-grams of ``#term#`` (1 to G).
-        num_ngrams: Only so many n-grams count, the most frequent ones of the documents to train on.
+        num_ngrams: Number of n-grams to know, the most frequent ones in the training documents.
         training: How to train; see :class:`Duet` for the paper's setting.
 
     Raises:
@@ -265,35 +257,35 @@ class DuetDistributed(DuetRanker):
 class Duet(DuetRanker):
     """The sum of a local and a distributed model that are trained together (equation 1).
 
-    :class:`DuetLocal` and :class:`DuetDistributed` describe the two, the latter also what :meth:`index` keeps. Each
-    ends in tanh, and f is their sum. The score is atanh(f / 2), computed so that it ranks as f does and does not tie
-    where tanh is flat. :attr:`local` and :attr:`distributed` score by one part; ``duet.local ** duet.distributed`` are
-    features, computed in one pass over the texts once the pipeline is compiled.
+    :class:`DuetLocal` and :class:`DuetDistributed` describe the two, and the latter also what :meth:`index` stores.
+    Each ends in tanh, and f is their sum. The score is atanh(f / 2), computed so that it ranks as f does, without ties
+    where tanh is flat. :attr:`local` and :attr:`distributed` score by one part alone; ``duet.local **
+    duet.distributed`` gives both as features, computed in one pass over the texts once the pipeline is compiled.
 
-    The paper (sections 3.3 and 4.2) trains with judged documents as negatives, four for each relevant one, by grades
-    that leave out the highest, and stochastic gradient descent::
+    The paper (sections 3.3 and 4.2) trains by stochastic gradient descent with judged documents as negatives, four for
+    each relevant one. Each grade is set against those at least two below it, and the highest grade is left out::
 
         pn.Training(negatives="judged", num_negatives=4, grades={3: [1, 0], 2: [0]}, optimiser="sgd",
                     learning_rate=0.01, batch_size=8, gamma=1)
 
-    The default, for collections with few judgements, is Adam with batches of 64, four retrieved documents that were
-    not judged relevant, and scores multiplied by gamma = 10 in equation 4, as differences of at most 4 give the
-    softmax little to work with. Equation 4 leaves the relevant document out of its denominator; here it is included, as
-    in the authors' code. Initial weights are nearly the same for all positions of a document and all terms of a query,
-    and the distributed model starts with the same weights for query and document, and with windows that are their
-    middle word: a few thousand queries teach less to weights that are drawn at random throughout.
+    The default, for collections with few judgements, is Adam with batches of 64 and, as negatives, four retrieved
+    documents that were not judged relevant. Scores are multiplied by gamma = 10 in equation 4, because differences of
+    at most 4 give the softmax little to work with. Equation 4 leaves the relevant document out of its denominator; here
+    it is included, as in the authors' code. Initial weights are nearly the same for all positions of a document and all
+    terms of a query. The distributed model starts with the same weights for query and document, and with windows that
+    see only their middle word. With entirely random weights, a few thousand queries would not be enough to learn from.
 
     Args:
-        query_terms: Terms of a query that count.
-        document_terms: Terms of a document that count. Short documents take less time, and score as if they had been
-            padded.
+        query_terms: Number of terms of a query that are read.
+        document_terms: Number of terms of a document that are read. Short documents take less time, and score as if
+            they had been padded.
         filters: Filters of the convolutions.
         hidden: Units of each dense layer.
         window: Terms per window of the distributed model.
         pooling: Windows of the document that are pooled at each position.
         dropout: Share of each model's last units that is dropped in training.
         ngram_sizes: Lengths of the letter n-grams of ``#term#``.
-        num_ngrams: Only so many n-grams count, the most frequent ones of the documents to train on.
+        num_ngrams: Number of n-grams to know, the most frequent ones in the training documents.
 
     Raises:
         TypeError: If a size is not a number.
@@ -327,8 +319,8 @@ class Duet(DuetRanker):
 class DuetParts(pt.Transformer):
     """Scores result frames by parts of a Duet: the outputs of the parts before their tanh.
 
-    ``duet.local ** duet.distributed``, also with ``duet`` itself, become features from one pass over the texts when the
-    pipeline is compiled.
+    When a pipeline with ``duet.local ** duet.distributed`` is compiled (``duet`` itself may be among the features too),
+    all features come from one pass over the texts.
 
     Args:
         duet: The model.
@@ -350,14 +342,14 @@ class DuetParts(pt.Transformer):
         return inp.assign(features=pd.Series(list(values), index=inp.index, dtype=object))
 
     def _values(self, frame: pd.DataFrame) -> np.ndarray:
-        """float64 of shape (rows, names)."""
+        """One column for each name, float64 of shape (rows, names)."""
         outputs = self.duet.part_outputs(frame)
         columns = dict(zip(self.duet.parts, outputs.unbind(1), strict=True))
         columns["duet"] = joint_scores(outputs)
         return np.stack([columns[name].numpy() for name in self.names], axis=1).astype(np.float64)
 
     def fuse_feature_union(self, other: pt.Transformer, is_left: bool) -> "DuetParts | None":
-        """One transformer for this one and another of the same model; None for others."""
+        """One transformer that does the work of this one and another of the same model; None for other models."""
         if other is self.duet:
             names = ("duet",)
         elif isinstance(other, DuetParts) and other.duet is self.duet:
@@ -371,12 +363,7 @@ class DuetParts(pt.Transformer):
 
 
 def _rounds(document_rows: np.ndarray, pairs: np.ndarray) -> list[np.ndarray]:
-    """Divide pairs into rounds with few pairs of any document: numbers of the pairs of each round.
-
-    Args:
-        document_rows: The document of each pair there is.
-        pairs: Numbers of the pairs to divide.
-    """
+    """Divide some pairs, given by number, into rounds with at most PAIRS_PER_ROUND pairs of any document."""
     documents = document_rows[pairs]
     order = np.argsort(documents, kind="stable")
     counts = np.bincount(documents)
@@ -386,12 +373,7 @@ def _rounds(document_rows: np.ndarray, pairs: np.ndarray) -> list[np.ndarray]:
 
 
 def _rows_in(block: np.ndarray, documents: np.ndarray) -> tuple[Tensor | None, np.ndarray]:
-    """Rows of a block that some pairs need, None for all of them, and the place of each pair's document among these.
-
-    Args:
-        block: Numbers of the documents of the block.
-        documents: The document of each pair.
-    """
+    """The rows of a block of documents that some pairs need (None: all), and each pair's place among these rows."""
     order = np.argsort(block)
     distinct, places = np.unique(documents, return_inverse=True)
     if len(distinct) == len(block):

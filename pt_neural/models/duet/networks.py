@@ -12,10 +12,10 @@ from pt_neural._arguments import checked_number
 from pt_neural.rankers.readers.hashed_ngrams import HashedTexts, HashingLayer
 from pt_neural.rankers.readers.word_pairs import Matches, Pairing, PairInputs
 
-LENGTH_RATIO = 0.8  # least length of a document, as a share of the longest that it is computed together with
-MAX_DOCUMENTS = 128  # computed together; with more, the layers' temporaries outgrow the weights
-MIN_DOCUMENTS = 16  # computed together; with fewer, reading the weights takes longer than multiplying
-WINDOWS_PER_STEP = 2048  # pooled at a time; what is computed for them stays in the processor's cache
+LENGTH_RATIO = 0.8  # least length of a document in a batch, as a share of the longest one
+MAX_DOCUMENTS = 128  # in a batch; with more, the layers' temporaries outgrow the weights
+MIN_DOCUMENTS = 16  # in a batch; with fewer, reading the weights takes longer than multiplying
+WINDOWS_PER_STEP = 2048  # pooled at a time, so that intermediate results stay in the processor's cache
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class DuetNetwork(nn.Module):
 
     Args:
         sizes: Sizes.
-        num_ngrams: Number of letter n-grams that the distributed model knows.
+        num_ngrams: Number of letter n-grams known to the distributed model.
         parts: ``"local"``, ``"distributed"``, or both in this order.
     """
 
@@ -80,25 +80,25 @@ class DuetNetwork(nn.Module):
         self.distributed = DistributedNetwork(sizes, num_ngrams) if "distributed" in parts else None
 
     def forward(self, pairs: PairInputs) -> Tensor:
-        """Scores f of pairs, in their shape: the sum of the tanh of each part's output (equation 1)."""
+        """Scores f, one for each pair: the sum of the tanh of each part's output (equation 1)."""
         outputs = self.match(pairs, self.read_queries(pairs.queries), self.read_documents(pairs.documents))
         return torch.tanh(outputs).sum(1).view(pairs.pairing.places.shape)
 
     def read_queries(self, texts: HashedTexts | None) -> Tensor | None:
-        """What the distributed model makes of queries, shape (queries, filters); None if there is no such model."""
+        """The distributed model's query vectors, shape (queries, filters); None if there is no such model."""
         return None if self.distributed is None else self.distributed.read_queries(texts)
 
     def read_documents(self, texts: HashedTexts | None) -> Tensor | None:
-        """What it makes of documents, the longest first, shape (documents, filters, hidden); None likewise."""
+        """The distributed model's document matrices, longest document first, shape (documents, filters, hidden)."""
         return None if self.distributed is None else self.distributed.read_documents(texts)
 
     def match(self, pairs: PairInputs, queries: Tensor | None, documents: Tensor | None) -> Tensor:
         """The output of each part before its tanh, shape (pairs, parts).
 
         Args:
-            pairs: The pairs; their texts were read already.
-            queries: What :meth:`read_queries` gave.
-            documents: What :meth:`read_documents` gave.
+            pairs: The pairs, whose texts have already been read.
+            queries: The result of :meth:`read_queries`.
+            documents: The result of :meth:`read_documents`.
         """
         outputs = []
         if self.local is not None:
@@ -109,9 +109,9 @@ class DuetNetwork(nn.Module):
 
 
 def joint_scores(outputs: Tensor) -> Tensor:
-    """Scores that rank as the sum of the parts' tanh does (equation 1), but do not tie where tanh is flat.
+    """Scores that rank as the sum of the parts' tanh does (equation 1), but without ties where tanh is flat.
 
-    This is ``atanh(f / parts)``, computed without f; for one part, its output before the tanh.
+    This is ``atanh(f / parts)``, computed without f; for a single part, its output before the tanh.
 
     Args:
         outputs: Outputs before the tanh, shape (pairs, parts).
@@ -126,7 +126,7 @@ def joint_scores(outputs: Tensor) -> Tensor:
 
 
 class Head(nn.Module):
-    """The last layers of either model: dense, dropout, and the output unit, here without its tanh."""
+    """The last layers of either model: dense, dropout, and the output unit without its tanh."""
 
     def __init__(self, sizes: DuetSizes):
         super().__init__()
@@ -167,7 +167,7 @@ class LocalNetwork(nn.Module):
     def first_dense(self, units: Tensor) -> Tensor:
         """From the units of query terms, (pairs, query terms * filters), to (pairs, hidden).
 
-        There may be fewer query terms than the layer has inputs for: padding matches nothing, so its Z is a constant.
+        Queries may be shorter than the layer's input: padding matches nothing, so its Z is a constant.
         """
         width = units.shape[1]
         unmatched = torch.tanh(self.bias).repeat(self.dense.in_features // len(self.bias))  # (all inputs,)
@@ -189,17 +189,17 @@ class DistributedNetwork(nn.Module):
         self.document_words = HashingLayer(num_ngrams, sizes.window * filters, bound=0.15)
         self.document_bias = nn.Parameter(torch.zeros(filters))
         self.document_dense = nn.Linear(filters, filters)  # the convolution with a 300 x 1 kernel
-        # The weights of the first dense layer, times the number of positions: Adam changes all weights by as much in a
-        # step, and steps of 270,000 weights that do the same at all positions would saturate the layer at once.
+        # The weights of the first dense layer, times the number of positions. Adam changes every weight by about the
+        # same amount in a step; 270,000 weights that change alike at all positions would saturate the layer at once.
         self.positions = nearly_constant(filters, sizes.positions, sizes.hidden, along=1, bound=3 / filters**0.5)
         self.bias = nn.Parameter(torch.zeros(sizes.hidden))
         self.head = Head(sizes)
         self._match_equal_words()
 
     def _match_equal_words(self) -> None:
-        """Start with the same weights for query and document, and with windows that are their middle word.
+        """Start with the same weights for query and document, and with windows that see only their middle word.
 
-        Equal words then match from the first step on; what context adds and how the sides differ is learned.
+        Equal words then match from the first step on; context, and how the two sides differ, is learned.
         """
         window = self.sizes.window
         with torch.no_grad():
@@ -214,11 +214,11 @@ class DistributedNetwork(nn.Module):
         projections = self.query_words(texts).view(-1, sizes.filters)  # (distinct words * window, filters)
         words = padded_words(texts.words, texts.offsets, sizes.query_terms, len(texts.bags) - 2)  # (queries, terms)
         pooled = window_sums(projections, words, sizes.window).amax(1)  # (queries, filters)
-        # tanh rises, and all windows have the same bias: both may follow the maximum.
+        # tanh is monotonic, and all windows have the same bias, so both can follow the maximum.
         return torch.tanh(self.query_dense(torch.tanh(pooled + self.query_bias)))
 
     def read_documents(self, texts: HashedTexts) -> Tensor:
-        """All layers that need no query, shape (documents, filters, hidden); the longest document must come first."""
+        """All layers that do not depend on the query, shape (documents, filters, hidden); longest document first."""
         projections = self.document_words(texts).view(-1, self.sizes.filters)  # (distinct words * window, filters)
         lengths = texts.offsets.diff().tolist()
         batches = [
@@ -229,13 +229,13 @@ class DistributedNetwork(nn.Module):
         return weighted_positions(self.positions, padding, batches).div_(self.sizes.positions)
 
     def _document_positions(self, projections: Tensor, texts: HashedTexts, start: int, end: int, length: int) -> Tensor:
-        """D of equation 3, as far as the longest of these documents goes: shape (documents, filters, positions)."""
+        """D of equation 3 up to the end of the longest of these documents: shape (documents, filters, positions)."""
         sizes = self.sizes
         positions = min(max(length, 1), sizes.positions)
         width = min(max(length, 1) + sizes.window - 1, sizes.document_terms)
         words = padded_words(texts.words, texts.offsets[start : end + 1], width, len(texts.bags) - 2)
         units = pooled_windows(projections, words, sizes.window, sizes.pooling, positions)
-        # In place, for these are the largest tensors of all: (documents, filters, positions).
+        # In place, because these are the largest tensors of all: (documents, filters, positions).
         units = units.add_(self.document_bias[:, None]).tanh_()
         weight, bias = self.document_dense.weight.expand(len(units), -1, -1), self.document_dense.bias[:, None]
         return torch.baddbmm(bias, weight, units).tanh_()
@@ -244,9 +244,9 @@ class DistributedNetwork(nn.Module):
         """Hadamard product (equation 3) and the dense layers, shape (pairs,).
 
         Args:
-            queries: What :meth:`read_queries` gave, shape (queries, filters).
-            documents: What :meth:`read_documents` gave, shape (documents, filters, hidden).
-            pairing: Which of them make pairs.
+            queries: The result of :meth:`read_queries`, shape (queries, filters).
+            documents: The result of :meth:`read_documents`, shape (documents, filters, hidden).
+            pairing: Which queries and documents form pairs.
         """
         units = torch.bmm(queries[pairing.queries], documents)  # (documents, queries per document, hidden)
         units = units.flatten(0, 1)[pairing.places.flatten()]  # (pairs, hidden)
@@ -254,16 +254,16 @@ class DistributedNetwork(nn.Module):
 
 
 def nearly_constant(*shape: int, along: int, bound: float) -> nn.Parameter:
-    """Initial weights that hardly differ along one dimension: what a position means is learned from there.
+    """Initial weights that hardly differ along one dimension, so that few queries suffice to learn from.
 
-    Few queries do not teach it to weights that are drawn for each position.
+    If they were drawn independently for each position, small training sets would not teach what a position means.
     """
     shared = torch.empty([1 if place == along else size for place, size in enumerate(shape)]).uniform_(-bound, bound)
     return nn.Parameter(torch.empty(shape).uniform_(-bound, bound).mul_(0.1).add_(shared))
 
 
 def similar_lengths(lengths: Sequence[int]) -> list[tuple[int, int]]:
-    """Cut falling lengths into runs of similar ones: the start and end of each."""
+    """Cut a descending list of lengths into runs of similar lengths: the start and end of each run."""
     runs, start = [], 0
     for place, length in enumerate(lengths):
         is_shorter = length < LENGTH_RATIO * lengths[start] and place - start >= MIN_DOCUMENTS
@@ -295,8 +295,8 @@ def window_sums(projections: Tensor, words: Tensor, window: int) -> Tensor:
     """The convolution of each window of each text, before its bias and its tanh.
 
     Args:
-        projections: Shape (distinct words * window, units): row ``word * window + i`` is what the word adds to the
-            units at place ``i`` of a window.
+        projections: Shape (distinct words * window, units): row ``word * window + i`` is what the word contributes to
+            the units at place ``i`` of a window.
         words: Padded texts, int64 of shape (texts, width).
         window: Words per window.
 
@@ -311,7 +311,7 @@ def window_sums(projections: Tensor, words: Tensor, window: int) -> Tensor:
 def sliding_max(values: Tensor, size: int) -> Tensor:
     """The largest of every ``size`` successive values: (texts, n, units) to (texts, n - size + 1, units).
 
-    A stretch of 2, 4, 8.. values is the maximum of its two halves, so this takes log2(size) steps.
+    The maximum of a stretch of 2, 4, 8.. values is that of its two halves' maxima, so this takes log2(size) steps.
     """
     reach = 1
     while 2 * reach <= size:
@@ -326,7 +326,7 @@ def sliding_max(values: Tensor, size: int) -> Tensor:
 def pooled_windows(projections: Tensor, words: Tensor, window: int, size: int, positions: int) -> Tensor:
     """``max over s < size of sum over i of projections[word t + s + i, place i]`` for each position t of each text.
 
-    Windows beyond the width count as zero, so texts must be padded by at least ``window - 1`` words that add nothing.
+    Windows beyond the width count as zero, so texts must end in at least ``window - 1`` padding words, which are zero.
 
     Args:
         projections: See :func:`window_sums`; zero for the padding.
@@ -342,7 +342,7 @@ def pooled_windows(projections: Tensor, words: Tensor, window: int, size: int, p
 
 
 class _PooledWindows(torch.autograd.Function):
-    """Takes a few texts at a time, and remembers the windows that won instead of the layer in between."""
+    """Takes a few texts at a time, and remembers the windows that won instead of all window sums."""
 
     @staticmethod
     def forward(ctx: Any, projections: Tensor, words: Tensor, window: int, size: int, positions: int) -> Tensor:
@@ -368,7 +368,7 @@ class _PooledWindows(torch.autograd.Function):
         words, winners = ctx.saved_tensors
         shape, window, num_windows = ctx.sizes
         projection_gradient = gradient.new_zeros(shape)
-        inside = min(words.shape[1] - window + 1, num_windows)  # windows of the text, not of the padding behind it
+        inside = min(words.shape[1] - window + 1, num_windows)  # windows of the text, not of the padding after it
         for texts in _steps(len(words), num_windows):
             windows = gradient.new_zeros(*gradient[texts].shape[:2], num_windows)  # (texts, units, windows)
             windows.scatter_add_(2, winners[texts].long(), gradient[texts])
@@ -380,7 +380,7 @@ class _PooledWindows(torch.autograd.Function):
 
 
 def _max_and_place(values: Tensor, size: int) -> tuple[Tensor, Tensor]:
-    """What :func:`sliding_max` gives, and where each maximum stands among the values."""
+    """The result of :func:`sliding_max`, and the place of each maximum among the values."""
     # float64 has 29 bits more than float32. They hold the place, so one search finds both.
     places = torch.arange(values.shape[1], device=values.device)[:, None]
     largest = sliding_max((values.float().double().view(torch.int64) | places).view(torch.float64), size)
@@ -396,17 +396,17 @@ def _steps(num_texts: int, num_windows: int) -> list[slice]:
 
 
 def weighted_positions(weights: Tensor, padding: Tensor, documents: Sequence[Tensor]) -> Tensor:
-    """``E[d, i, k] = sum over t of weights[i, t, k] * documents[d, i, t]``, all that a query needs of a document.
+    """``E[d, i, k] = sum over t of weights[i, t, k] * documents[d, i, t]``, all that matching needs of a document.
 
     The dense layer over the Hadamard product of equation 3 is ``sum over i of q[i] * E[d, i, k]``: it is linear in the
-    query, so the sum over positions needs no query. This is exact, is done once per document, and E is smaller than
-    the documents. Positions beyond those given have the same values in all documents, so their weights are summed, not
-    multiplied.
+    query, so the sum over positions does not depend on the query. This is exact, is done once per document, and E is
+    smaller than the documents. Positions beyond the given ones have the same value in all documents, so their weights
+    are summed rather than multiplied.
 
     Args:
         weights: Shape (filters, positions, units).
         padding: Values at the positions beyond the end of a text, shape (filters,).
-        documents: Batches of shape (documents, filters, first positions), none with more positions than the one before.
+        documents: Batches of shape (documents, filters, first positions), by descending number of positions.
 
     Returns:
         Shape (documents of all batches, filters, units).
@@ -416,7 +416,7 @@ def weighted_positions(weights: Tensor, padding: Tensor, documents: Sequence[Ten
 
 
 class _WeightedPositions(torch.autograd.Function):
-    """Adds up the gradients of all batches in place: the weights are too large to be copied for each."""
+    """Adds up the gradients of all batches in place, because the weights are too large to copy for each batch."""
 
     @staticmethod
     def forward(ctx: Any, weights: Tensor, padding: Tensor, *documents: Tensor) -> Tensor:
@@ -455,7 +455,7 @@ class _WeightedPositions(torch.autograd.Function):
 
 
 def _sum_tails(weights: Tensor, lengths: Sequence[int]) -> list[Tensor]:
-    """``weights[:, length:].sum(1)`` for falling lengths, each of shape (filters, units); each weight is read once."""
+    """``weights[:, length:].sum(1)`` for descending lengths, (filters, units) each; each weight is read once."""
     tails, end = [], weights.shape[1]
     total = weights.new_zeros(weights.shape[0], weights.shape[2])
     for length in lengths:

@@ -15,21 +15,13 @@ from pt_neural.rankers.readers.embedded_words import EmbeddedTexts
 Encoder = Literal["lstm", "cnn"]
 ENCODERS = ("lstm", "cnn")
 
-TEXTS_AT_ONCE = 32  # at least, on a CPU: what reading them takes then stays in its cache
-WORDS_AT_ONCE = 6400  # likewise, where texts are short
+# A CPU reads at least so many texts, or so many words of short texts, at a time: then they stay in its cache.
+TEXTS_AT_ONCE = 32
+WORDS_AT_ONCE = 6400
 
 
 def checked_sizes(sizes: Mapping[str, Any], choices: Mapping[str, Collection[str]]) -> dict[str, Any]:
-    """Sizes of a network as Python's own numbers.
-
-    Args:
-        sizes: Sizes, choices, and ``dropout`` by name.
-        choices: What is allowed for those that are choices.
-
-    Raises:
-        TypeError: If a size is not a number.
-        ValueError: If a size is out of range, or a choice unknown; it is named.
-    """
+    """Check a network's sizes, choices and ``dropout``, given by name; sizes become Python numbers."""
     checked = {}
     for name, value in sizes.items():
         if name in choices:
@@ -44,11 +36,11 @@ def checked_sizes(sizes: Mapping[str, Any], choices: Mapping[str, Collection[str
 
 
 class Encoded(NamedTuple):
-    """Texts as an encoder reads them.
+    """The output of an encoder.
 
     Attributes:
         states: The state of each word, text after text, float32 of shape (words, 2 * units).
-        whole: What stands for each text as a whole, float32 of shape (texts, 2 * units); zero for empty texts.
+        whole: A vector for each text as a whole, float32 of shape (texts, 2 * units); zero for empty texts.
     """
 
     states: Tensor
@@ -59,10 +51,9 @@ class Queries(NamedTuple):
     """Queries as the networks match them with documents.
 
     Attributes:
-        words: What each word is matched by, float32 of shape (queries, most words of a query, units); zero after the
-            last.
+        words: A vector for each word, float32 of shape (queries, most words of a query, units); padded with zeros.
         lengths: Words of each query, int64.
-        whole: What each query is matched by as a whole, float32 of shape (queries, units); None if it is not.
+        whole: A vector for each query as a whole, float32 of shape (queries, units); None if it is not matched so.
     """
 
     words: Tensor
@@ -80,14 +71,14 @@ class Queries(NamedTuple):
 
 
 class TextEncoders(nn.Module):
-    """What all models of the paper begin with: one projection of word vectors, then an encoder for each side.
+    """The first layers of all models of the paper: one projection of word vectors, then an encoder for each side.
 
     Args:
         dim: Dimensions of the word embeddings.
         projection: Dimensions that they are projected to.
         query_units: Units of each direction of the query encoder.
         document_units: Units of each direction of the document encoder.
-        encoder: Which encoder.
+        encoder: ``"lstm"`` or ``"cnn"``.
         dropout: Share of the encoders' inputs and outputs that is dropped in training.
     """
 
@@ -134,8 +125,8 @@ class RecurrentEncoder(nn.Module):
 class ConvolutionalEncoder(nn.Module):
     """Convolutions over single words and over three words; the largest value of each unit stands for the text.
 
-    "A mix of width 1 and width 3 convolutional filters" (section 5.6): half of the units have each width, with tanh,
-    and there are as many as in both directions of the LSTM.
+    "A mix of width 1 and width 3 convolutional filters" (section 5.6): half of the units have width 1 and half width 3,
+    with tanh, and there are as many as in both directions of the LSTM.
 
     Args:
         inputs: Length of the word vectors.
@@ -155,7 +146,7 @@ class ConvolutionalEncoder(nn.Module):
         rows = torch.arange(len(words), device=words.device)
         before, after = rows - 1, rows + 1
         not_empty = offsets.diff() > 0
-        before[offsets[:-1][not_empty]] = len(words)  # the row of zeros beyond both ends of a text
+        before[offsets[:-1][not_empty]] = len(words)  # the row of zeros, before the first word and after the last
         after[offsets[1:][not_empty] - 1] = len(words)
         padded = F.pad(words, (0, 0, 0, 1))
         windows = torch.cat([padded[before], words, padded[after]], dim=1)  # (words, 3 * inputs)
@@ -165,16 +156,16 @@ class ConvolutionalEncoder(nn.Module):
 
 
 def max_over_texts(states: Tensor, offsets: Tensor) -> Tensor:
-    """The largest value of each unit over each text, of shape (texts, units); zero for empty texts."""
+    """The largest value of each unit over each text, (texts, units); zero for empty texts."""
     return max_over_windows(states, torch.arange(len(states), device=states.device), offsets, 1)
 
 
 class TextLSTM(nn.LSTM):
     """A bi-directional LSTM over texts of different lengths, each read as if it were alone.
 
-    On a CPU, PyTorch reads sequences of different lengths one word at a time, far more slowly than sequences of one
-    length, so texts of similar length are padded at their end there. The second direction reads them reversed, so that
-    both directions reach the padding after the text. A GPU reads packed sequences.
+    On a CPU, PyTorch reads sequences of different lengths one word at a time, far more slowly than sequences of equal
+    length, so texts of similar length are padded at the end. The second direction reads each text reversed, so that
+    both directions come to the padding last. On a GPU, sequences are packed.
 
     Args:
         inputs: Length of the word vectors.
@@ -239,7 +230,7 @@ class TextLSTM(nn.LSTM):
 
 
 class ByteDropout(nn.Module):
-    """Dropout that draws one random byte a unit; PyTorch draws a float, which takes longer than the layers around it.
+    """Dropout that draws one random byte per unit; PyTorch draws a float, which takes longer than the layers around it.
 
     Args:
         share: Share of units set to zero in training, rounded to a 256th; the others are scaled up to keep the mean.

@@ -28,9 +28,9 @@ TRAINING = {
     "batch_size": 40,
     "learning_rate": 1e-3,
 }
-TERMS_PER_BLOCK = 16_384  # what reading them takes then stays in the processor's cache
-DOCUMENTS_AT_ONCE = 8192  # whose rows are in memory, some 250 MB for 200 rows of 40 numbers
-PAIRS_PER_STEP = 32  # what matching them takes then stays in the processor's cache
+TERMS_PER_BLOCK = 16_384  # read at a time, so that intermediate results stay in the processor's cache
+DOCUMENTS_AT_ONCE = 8192  # in memory, some 250 MB if each has 200 rows of 40 numbers
+PAIRS_PER_STEP = 32  # matched at a time, so that intermediate results stay in the processor's cache
 
 
 class MatchTensorRanker(InteractionRanker):
@@ -54,7 +54,7 @@ class MatchTensorRanker(InteractionRanker):
 
     @property
     def tells_fields_apart(self) -> bool:
-        """Whether boundary tokens stand between fields."""
+        """Whether boundary tokens separate fields."""
         return self.boundaries
 
     @property
@@ -82,7 +82,7 @@ class MatchTensorRanker(InteractionRanker):
         document_rows: np.ndarray,
         kept: KeptReader | None,
     ) -> np.ndarray:
-        """Scores of pairs by a network; each document is read once."""
+        """The network's scores of pairs; each document is read once."""
         return score_pairs(self, network, texts, query_rows, document_rows, kept)
 
     def kept_columns(self) -> int:
@@ -90,7 +90,7 @@ class MatchTensorRanker(InteractionRanker):
         return self._fitted().columns
 
     def kept_lengths(self, documents: ForwardIndex) -> np.ndarray:
-        """Rows of each document: its words and boundaries, and more where query and document are compared as wholes."""
+        """Rows of each document: its words and boundaries, then those for the document as a whole, if any."""
         boundaries = len(self.fields) + 1 if self.boundaries else 0
         return self._fitted().num_rows(np.minimum(documents.all().lengths + boundaries, self.document_terms))
 
@@ -103,7 +103,7 @@ class MatchTensorRanker(InteractionRanker):
     def _check_settings(self) -> None:
         self.make_reader()
         for name, value in self.sizes._asdict().items():
-            setattr(self, name, value)  # as Python's own number
+            setattr(self, name, value)  # now a Python number
 
     def _check_fit(self) -> None:
         super()._check_fit()
@@ -124,45 +124,47 @@ class MatchTensorRanker(InteractionRanker):
 class MatchTensor(MatchTensorRanker):
     """Matches every query word with every document word along many channels (sections 3.1 to 3.3).
 
-    Fixed word embeddings are projected by one layer for both sides, read by a bi-directional LSTM for each, and
-    projected to equal lengths. Element-wise products of a query word and a document word are the channels of a tensor
-    of query words x document words x channels; exact matches, times a learned alpha, are one more. Filters of three
-    query words by three, four and five document words over all channels, ReLU, 1 x 1 filters and max pooling reduce it
-    to one vector, and a hidden layer to the score. A sigmoid would make that the probability of relevance; the score is
-    the value before it, which ranks equally and does not tie where the sigmoid is flat.
+    Fixed word embeddings are projected by one layer that both sides share, read by a bi-directional LSTM for each side,
+    and projected to equal lengths. Element-wise products of a query word and a document word are the channels of a
+    tensor of query words x document words x channels; one more channel has exact matches, times a learned alpha.
+    Filters of three query words by three, four and five document words over all channels, ReLU, 1 x 1 filters and max
+    pooling reduce the tensor to one vector, and a hidden layer reduces that to the score. A sigmoid would turn it into
+    the probability of relevance; the score is the value before the sigmoid: the ranking is the same, without ties where
+    the sigmoid is flat.
 
     Sizes are those of Table 2 (section 3.1 has 50 channels), interpreted so that the weights add up to its 104K:
     projections, LSTM units of each direction, six filters of each height, one pooled value for each of eight query
-    words, and a hidden layer of ReLU units. ``pooling="global"`` takes one value of each filter. The paper does not say
-    how much dropout there is, which was chosen here, nor which vector unknown words share: it is random and fixed, as
-    are those of the boundary tokens before each field and after the last (section 5.2). Padding is ignored.
+    words, and a hidden layer of ReLU units. ``pooling="global"`` takes one value per filter. The paper says neither how
+    much dropout there is (the default was chosen here) nor which vector unknown words share: here it is random and
+    fixed, as are the vectors of the boundary tokens before each field and after the last (section 5.2). Padding is
+    ignored.
 
     Training is pointwise as in the paper: cross-entropy of each document's sigmoid against its grade, divided by the
     highest, so that three grades have the targets 0, 1/2 and 1, with Adam, and 200 documents a step (40 groups of
     five). Negatives are retrieved documents that were not judged relevant, for collections with few judgements;
-    ``pn.Training(negatives="judged")`` is the paper's choice. Few training queries make few steps of that size:
-    ``pn.Training(batch_size=10, learning_rate=0.003)`` then learns sooner.
+    ``pn.Training(negatives="judged")`` is the paper's choice. With few training queries there are few steps of that
+    size: ``pn.Training(batch_size=10, learning_rate=0.003)`` then learns sooner.
 
     The document's side does not depend on the query, and :meth:`index` stores it: a row of ``tensor_size`` numbers for
     each word, 16 KB as float16 for 200 words.
 
     Args:
         spaces: The word embeddings; 256 dimensions in the paper.
-        space: Which of their two vectors a word has, ``"in"`` or ``"out"``.
+        space: Which of a word's two vectors to take, ``"in"`` or ``"out"``.
         encoder: ``"lstm"``; or ``"cnn"``, convolutions over one and over three words instead (section 5.6).
-        channels: ``"all"``; or ``"exact"`` for the channel of exact matches alone (section 6.6).
+        channels: ``"all"``; or ``"exact"`` for only the channel of exact matches (section 6.6).
         projection: Dimensions that word embeddings are projected to.
         document_units: Units of each direction of the document encoder.
         query_units: Units of each direction of the query encoder.
-        tensor_size: Channels, not counting that of exact matches.
+        tensor_size: Channels, not counting the one of exact matches.
         filters: Filters of the first layer, a multiple of 3: a third of each height.
         second_filters: Filters of the second layer, 1 x 1.
         hidden: Units of the comparison layer.
-        pooling: ``"per-word"``, the largest value of each filter for each query word; ``"global"``, for all of them.
-        query_terms: Words of a query that are read.
-        document_terms: Words of a document that are read, boundaries included.
-        boundaries: Whether boundary tokens stand before each field and after the last. A trained model then reads as
-            many fields as it was trained on.
+        pooling: ``"per-word"``: the largest value of each filter for each query word; ``"global"``: over all of them.
+        query_terms: Number of words of a query that are read.
+        document_terms: Number of words of a document that are read, boundaries included.
+        boundaries: Whether boundary tokens stand before each field and after the last. A trained model then reads only
+            as many fields as it was trained on.
         dropout: Share of the encoders' inputs and outputs that is dropped in training.
 
     Raises:
@@ -210,29 +212,30 @@ class MatchTensor(MatchTensorRanker):
 
 
 class MatchTensorSSM(MatchTensorRanker):
-    """Match-Tensor and SSM in one model, which share word embeddings and encoders (sections 5.4 and 5.5).
+    """Match-Tensor and SSM in one model, with shared word embeddings and encoders (sections 5.4 and 5.5).
 
-    What the last filters of Match-Tensor have found, one value a filter and query word, stands beside the element-wise
-    products of query and document embedding that SSM sums up; one linear layer makes the score. With
-    ``channels="exact"`` the tensor has the channel of exact matches alone: local and distributed matching as in the
-    Duet (section 5.4). Sizes are those of Table 2, which counts 160K weights. For all else see :class:`MatchTensor` and
-    :class:`~pt_neural.SSM`. :meth:`index` stores a row of numbers for each word of a document, and a few for the whole.
+    One linear layer makes the score from the pooled values of Match-Tensor's last filters, one per filter and query
+    word, and from the element-wise products of query and document embedding that SSM sums up. With
+    ``channels="exact"`` the tensor has only the channel of exact matches: local and distributed matching as in the Duet
+    (section 5.4). Sizes are those of Table 2, which counts 160K weights. For everything else see :class:`MatchTensor`
+    and :class:`~pt_neural.SSM`. :meth:`index` stores a row of numbers for each word of a document, and a few for the
+    document as a whole.
 
     Args:
         spaces: The word embeddings; 256 dimensions in the paper.
-        space: Which of their two vectors a word has, ``"in"`` or ``"out"``.
+        space: Which of a word's two vectors to take, ``"in"`` or ``"out"``.
         encoder: ``"lstm"`` or ``"cnn"``.
-        channels: ``"all"``, or ``"exact"`` for the channel of exact matches alone.
+        channels: ``"all"``, or ``"exact"`` for only the channel of exact matches.
         projection: Dimensions that word embeddings are projected to.
         document_units: Units of each direction of the document encoder.
         query_units: Units of each direction of the query encoder.
-        tensor_size: Channels, not counting that of exact matches.
+        tensor_size: Channels, not counting the one of exact matches.
         filters: Filters of the first layer, a multiple of 3: a third of each height.
         second_filters: Filters of the second layer, 1 x 1.
         hidden: Length of the embeddings of query and document.
         pooling: ``"per-word"`` or ``"global"``.
-        query_terms: Words of a query that are read.
-        document_terms: Words of a document that are read, boundaries included.
+        query_terms: Number of words of a query that are read.
+        document_terms: Number of words of a document that are read, boundaries included.
         boundaries: Whether boundary tokens stand before each field and after the last.
         dropout: Share of the encoders' inputs and outputs that is dropped in training.
 
@@ -281,7 +284,7 @@ class MatchTensorSSM(MatchTensorRanker):
 
 
 def make_word_reader(model: Ranker, *, matches: bool) -> EmbeddedWords:
-    """A new reader of word embeddings for the settings of Match-Tensor or SSM."""
+    """A new reader of word embeddings with the settings of a Match-Tensor or SSM model."""
     boundaries = checked_choice("boundaries", model.boundaries, (True, False))
     return EmbeddedWords(
         model.spaces,
@@ -294,7 +297,7 @@ def make_word_reader(model: Ranker, *, matches: bool) -> EmbeddedWords:
 
 
 def require_trained_input(model: Trained) -> None:
-    """Raise an error if a trained model is to read other embeddings, or another number of fields, than in training."""
+    """Raise an error if a trained model would read other embeddings, or another number of fields, than in training."""
     if model.reader is None:
         return
     if model.reader.spaces is not model.spaces:
@@ -302,14 +305,14 @@ def require_trained_input(model: Trained) -> None:
     if model.boundaries and len(model.fields) != model.reader.fields:
         raise ValueError(
             f"{model!r} tells apart the {model.reader.fields} fields that it was trained on, and cannot read "
-            f"{', '.join(model.fields)} instead: give as many, or fit it again"
+            f"{', '.join(model.fields)} instead: give the same number of fields, or fit it again"
         )
 
 
 def read_blocks(
     model: Trained, network: nn.Module, documents: EmbeddedCorpus, numbers: np.ndarray, *, verbose: bool | None = None
 ) -> Iterator[tuple[np.ndarray, Tensor]]:
-    """Let a network read documents in blocks of similar length: places among the numbers, and rows."""
+    """Let a network read documents in blocks of similar length; yields places in ``numbers``, and their rows."""
     device = next(network.parameters()).device
     lengths = documents.sequences.lengths[numbers]
     for places, _ in model._blocks(lengths, np.arange(len(numbers)), unit="doc", verbose=verbose):
@@ -329,8 +332,8 @@ def score_pairs(
     """Scores of many pairs: each document is read once, and each query is matched with all of its documents.
 
     Args:
-        model: Says how many documents are read at a time.
-        network: Has ``read_queries``, ``read_documents`` and ``match``.
+        model: The model, which decides how many documents are read at a time.
+        network: A network with ``read_queries``, ``read_documents`` and ``match``.
         texts: Queries and documents.
         queries: The query of each pair, int64 of shape (pairs,).
         documents: The document of each pair.
@@ -365,7 +368,7 @@ def score_pairs(
 
 
 def _read(model: Trained, network: nn.Module, documents: EmbeddedCorpus, numbers: np.ndarray) -> tuple[Tensor, Tensor]:
-    """The rows of documents, one document after the other, and where each starts."""
+    """The rows of documents, document after document, and where each document starts."""
     lengths = network.num_rows(documents.sequences.lengths[numbers])
     offsets, rows = offsets_of(lengths), None
     for places, block in read_blocks(model, network, documents, numbers):
@@ -384,18 +387,18 @@ def _matches_of(matches: Matches, num_pairs: int, step: slice) -> Matches:
 
 
 def _query_blocks(queries: np.ndarray, documents: np.ndarray) -> Iterator[np.ndarray]:
-    """Numbers of pairs by query, in blocks that do not have too many distinct documents."""
+    """Numbers of pairs by query, in blocks of queries with at most DOCUMENTS_AT_ONCE distinct documents together."""
     order = np.argsort(queries, kind="stable")
     by_query = np.split(order, np.flatnonzero(np.diff(queries[order], prepend=-1)))[1:]
-    last_block = np.full(int(documents.max(initial=0)) + 1, -1)  # in which each document stands
+    last_block = np.full(int(documents.max(initial=0)) + 1, -1)  # the last block that has each document
     number, count, parts = 0, 0, []
     for pairs in by_query:
-        own = np.unique(documents[pairs])
-        new = int((last_block[own] != number).sum())
+        distinct = np.unique(documents[pairs])
+        new = int((last_block[distinct] != number).sum())
         if parts and count + new > DOCUMENTS_AT_ONCE:
             yield np.concatenate(parts)
-            number, count, parts, new = number + 1, 0, [], len(own)
-        last_block[own] = number
+            number, count, parts, new = number + 1, 0, [], len(distinct)
+        last_block[distinct] = number
         count += new
         parts.append(pairs)
     if parts:

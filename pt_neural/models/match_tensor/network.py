@@ -71,20 +71,20 @@ class MatchTensorNetwork(nn.Module):
 
     @property
     def columns(self) -> int:
-        """Length of the rows that represent a document."""
+        """Length of each row that represents a document."""
         return self.filters.channels or 1
 
     @property
     def whole_rows(self) -> int:
-        """Rows, after those of its words, that represent a document as a whole."""
+        """Number of rows, after those of its words, that represent a document as a whole."""
         return -(-self.sizes.hidden // self.columns) if self.compares_wholes else 0
 
     def num_rows(self, lengths: np.ndarray) -> np.ndarray:
-        """Rows of documents that have this many words."""
+        """Number of rows that represent documents of these lengths in words."""
         return lengths + self.whole_rows
 
     def read_queries(self, texts: EmbeddedTexts) -> Queries:
-        """What documents are compared with."""
+        """The queries as they are matched with documents."""
         lengths = texts.offsets.diff()
         longest = max(1, int(lengths.max())) if len(lengths) else 1
         words = texts.vectors.new_zeros(len(lengths), longest, self.filters.channels)
@@ -93,16 +93,17 @@ class MatchTensorNetwork(nn.Module):
         states, whole = self.encoders("query", texts)  # (words, 2 * units), (queries, 2 * units)
         if self.filters.channels:
             is_word = torch.arange(longest, device=lengths.device) < lengths[:, None]
-            projected = self.query_words(states)  # has fewer bits in mixed precision
+            projected = self.query_words(states)  # with fewer bits in mixed precision
             words = words.to(projected.dtype).masked_scatter(is_word[..., None], projected)
         return Queries(words, lengths, self.query_whole(whole) if self.compares_wholes else None)
 
     def read_documents(self, texts: EmbeddedTexts) -> tuple[Tensor, Tensor]:
-        """What queries are compared with, which does not depend on the query.
+        """The document's side, which does not depend on the query.
 
         Returns:
             Rows, document after document, float32 of shape (rows, :attr:`columns`): one for each word, then
-            :attr:`whole_rows`. And where each document starts, int64 of shape (documents + 1,).
+            :attr:`whole_rows` for the document as a whole; and where each document starts, int64 of shape
+            (documents + 1,).
         """
         if not self.reads_words:
             return texts.vectors.new_zeros(len(texts.words), self.columns), texts.offsets
@@ -123,8 +124,8 @@ class MatchTensorNetwork(nn.Module):
 
         Args:
             queries: The query of each group.
-            rows: What :meth:`read_documents` returned.
-            offsets: Likewise.
+            rows: The rows that :meth:`read_documents` returned.
+            offsets: Where each document's rows start.
             document_rows: Documents of each group, int64 of shape (groups, documents).
             matches: Exact matches of each pair, group after group.
 
@@ -143,11 +144,11 @@ class MatchTensorNetwork(nn.Module):
         return self.score(pooled, products)
 
     def score(self, pooled: Tensor, products: Tensor | None) -> Tensor:
-        """Scores before the sigmoid from what the filters have found.
+        """Scores before the sigmoid, from the pooled values of the filters.
 
         Args:
             pooled: Shape (..., query words or 1, second filters).
-            products: Of query and document as wholes, shape (..., hidden); None if they are not compared.
+            products: Products of query and document as wholes, shape (..., hidden); None if they are not compared.
 
         Returns:
             float32 of shape (...).
@@ -166,12 +167,12 @@ class MatchTensorNetwork(nn.Module):
 
 
 class Factors(NamedTuple):
-    """What the match tensors of groups are products of: the words of a query and of several documents a group.
+    """The factors of match tensors: for each group, the words of one query and of several documents.
 
     Attributes:
         queries: Words of each query, float32 of shape (groups, most query words, channels).
         query_lengths: Number of words of each query, int64.
-        rows: Words of the documents, one after the other, float32 of shape (rows, channels).
+        rows: Words of the documents, document after document, float32 of shape (rows, channels).
         starts: Where the documents of each group start in ``rows``, int64 of shape (groups, documents).
         lengths: Number of words of each document, of the same shape.
     """
@@ -186,13 +187,13 @@ class Factors(NamedTuple):
 class MatchFilters(nn.Module):
     """Filters of 3 query words by 3, 4 and 5 document words over all channels, ReLU, 1 x 1 filters, max pooling.
 
-    The match tensor (section 3.2) is never made. Its channels are products of a query word and a document word, so for
-    one query a filter over them is a filter over the document's words alone: with the query folded into the filters,
-    the first layer is a convolution of the document, a third of the arithmetic. Exact matches are few, and are added
-    one by one.
+    The match tensor (section 3.2) is never built. Its channels are products of a query word and a document word, so for
+    a given query, a filter over them is a filter over the document's words alone: with the query folded into the
+    filters, the first layer is a convolution over the document, with a third of the arithmetic. Exact matches are few,
+    and are added one by one.
 
     Args:
-        channels: Channels of products, k; the channel of exact matches comes on top.
+        channels: Channels of products, k, not counting the one of exact matches.
         filters: Filters of the first layer, a third of them of each height.
         second_filters: Filters of the second layer.
     """
@@ -210,7 +211,7 @@ class MatchFilters(nn.Module):
         self.second = nn.Linear(filters, second_filters)
 
     def _weights(self) -> Tensor:
-        """The first layer's filters in windows of equal height: (filters, query words, shifts, channels + 1)."""
+        """The first layer's filters, padded to equal height: (filters, query words, shifts, channels + 1)."""
         padded = []
         for height, weights in zip(HEIGHTS, self.first, strict=True):
             before = BEFORE - (height - 1) // 2
@@ -218,16 +219,16 @@ class MatchFilters(nn.Module):
         return torch.cat(padded)
 
     def forward(self, factors: Factors, matches: Matches, pooling: Pooling) -> Tensor:
-        """Pool the second layer's values of each pair.
+        """Filter the match tensor of each pair, and pool the second layer's values.
 
         Args:
             factors: The factors of the pairs' match tensors.
-            matches: Their exact matches, pair after pair.
-            pooling: ``"per-word"``, over the document's words; ``"global"``, over the query's as well.
+            matches: The exact matches, pair after pair.
+            pooling: ``"per-word"``: over the document's words; ``"global"``: over the query's as well.
 
         Returns:
-            float32 of shape (groups, documents, most query words or 1, second filters); zero for padding of queries,
-            and for empty documents.
+            float32 of shape (groups, documents, most query words or 1, second filters); zero for the padding of
+            queries, and for empty documents.
         """
         values = self._first_layer(factors, matches)  # (groups, documents, stride, query words, filters)
         return self._pool(values, factors, pooling)
@@ -235,8 +236,7 @@ class MatchFilters(nn.Module):
     def _first_layer(self, factors: Factors, matches: Matches) -> Tensor:
         """Values before the ReLU, of shape (groups, documents, stride, query words, filters).
 
-        The stride, which is the same for all documents, is the longest document's length and what parts it from the
-        next.
+        The stride, the same for all documents, is the longest document's length plus the zeros between two documents.
         """
         groups, documents = factors.starts.shape
         words = factors.queries.shape[1]
@@ -255,7 +255,7 @@ class MatchFilters(nn.Module):
         return values.view(groups, documents, stride, words, self.num_filters)
 
     def _laid_out(self, factors: Factors, stride: int) -> Tensor:
-        """The documents of each group, one after the other, parted by zeros: (groups, rows, channels)."""
+        """The documents of each group, one after the other, separated by zeros: (groups, rows, channels)."""
         groups = len(factors.starts)
         steps = torch.arange(stride, device=factors.rows.device) - BEFORE
         is_word = (steps >= 0) & (steps < factors.lengths[..., None])  # (groups, documents, stride)
@@ -274,10 +274,10 @@ class MatchFilters(nn.Module):
         return folded.permute(1, 3, 0, 2, 4).reshape(groups, SHIFTS, channels, words * self.num_filters)
 
     def _exact(self, weights: Tensor, words: int) -> Tensor:
-        """What an exact match adds around it, by shift and query word: (shifts * words, words * filters)."""
+        """What an exact match adds to the values around it: (shifts * query words, query words * filters)."""
         table = weights.new_zeros(SHIFTS, words, words, self.num_filters)
         for place in range(WIDTH):
-            offset = WIDTH // 2 - place  # from the word that matches to the middle of the window
+            offset = WIDTH // 2 - place  # from the matching word to the middle of the window
             first, last = max(0, -offset), min(words, words - offset)
             matching = torch.arange(first, last, device=weights.device)
             table[:, matching, matching + offset] = weights[:, place].T[:, None].expand(-1, len(matching), -1)
@@ -289,7 +289,7 @@ class MatchFilters(nn.Module):
         with torch.no_grad():
             second = self.second(torch.relu(values)).masked_fill_(~is_word[..., None, None], -torch.inf)
             largest, winners = second.max(dim=2)  # (groups, documents, query words, second filters)
-        if torch.is_grad_enabled():  # only winners have gradients, so only they are computed again
+        if torch.is_grad_enabled():  # only the winners have gradients, so only they are computed again
             first = torch.arange(groups * documents, device=values.device).view(groups, documents, 1, 1) * stride
             places = (first + winners) * words + torch.arange(words, device=values.device)[:, None]
             chosen = torch.relu(F.embedding(places, values.view(-1, filters)))  # (*winners, filters)
@@ -303,16 +303,13 @@ class MatchFilters(nn.Module):
 
 
 def _reached(matches: Matches, pairs: int, stride: int, words: int) -> tuple[Tensor, Tensor]:
-    """Which values of the first layer exact matches reach.
+    """The rows of the first layer's values that exact matches change, and the rows of ``_exact`` to add to them.
 
     Args:
         matches: The exact matches.
         pairs: Number of pairs.
         stride: Rows of a document.
         words: Most words of a query.
-
-    Returns:
-        Rows of the first layer's values, and the rows of what ``MatchFilters._exact`` returns that are added to them.
     """
     bags, device = len(matches.offsets) - 1, matches.offsets.device
     owners = torch.repeat_interleave(torch.arange(bags, device=device), matches.offsets.diff())  # (matches,)
@@ -325,9 +322,10 @@ def _reached(matches: Matches, pairs: int, stride: int, words: int) -> tuple[Ten
 
 
 def shifted_products(rows: Tensor, filters: Tensor) -> Tensor:
-    """``sum over s of rows[:, t + s] @ filters[:, s]`` for each row t that is followed by enough rows.
+    """``sum over s of rows[:, t + s] @ filters[:, s]`` for each row t that enough rows follow.
 
-    A convolution whose filters differ from group to group, as a sum of matrix products: windows are never copied.
+    This is a convolution whose filters differ from group to group, as a sum of matrix products: windows are never
+    copied.
 
     Args:
         rows: Shape (groups, rows, channels).

@@ -41,36 +41,37 @@ SIZES = ("projection", "document_units", "query_units", "hidden", "query_terms",
 class SSM(TowerRanker):
     """The dot product of a query embedding and a document embedding, both made from words in context (section 5.3).
 
-    Fixed word embeddings are projected by one layer for both sides, and read by a bi-directional LSTM for each. The
-    query embedding is a linear layer over the last states of both directions; the document embedding, over the largest
-    value of each unit over all words. The score is the dot product, which a sigmoid would make a probability. With
-    ``pooling="attention"`` (section 5.7) the states of the document's words are averaged instead. Their weights are a
-    softmax of dot products of query and word, after a ReLU layer each; document embeddings then depend on the query, so
-    that the model re-ranks, but neither encodes documents nor retrieves.
+    Fixed word embeddings are projected by one layer that both sides share, and read by a bi-directional LSTM for each
+    side. The query embedding is a linear layer over the last states of both directions; the document embedding is one
+    over the largest value of each unit over all words. The score is the dot product, which a sigmoid would turn into a
+    probability. With ``pooling="attention"`` (section 5.7) the states of the document's words are averaged instead.
+    Their weights are a softmax of dot products of query and word, after a ReLU layer each. Document embeddings then
+    depend on the query, so the model re-ranks, but neither encodes documents nor retrieves.
 
-    Unknown words share one random vector, which stays fixed, as do those of the boundary tokens before each field and
-    after the last (section 5.2). With max pooling, a text without any known word has no embedding: such a query scores
-    0 and retrieves nothing, and such a document scores -20, a probability of two in a billion, and is never retrieved.
+    Unknown words share one random vector, which stays fixed, as do the vectors of the boundary tokens before each field
+    and after the last (section 5.2). With max pooling, a text without any known word has no embedding: such a query
+    scores 0 and retrieves nothing; such a document scores -20, a probability of two in a billion, and is never
+    retrieved.
 
-    Sizes are those of Table 2, which counts 216K weights; the paper does not say how much dropout there is, which was
-    chosen here. Training is pointwise as in the paper: cross-entropy of each document's sigmoid against its grade,
-    divided by the highest, with Adam, and 200 documents a step (40 groups of five). Few training queries make few steps
-    of that size: ``pn.Training(batch_size=10, learning_rate=0.003)`` then learns sooner.
+    Sizes are those of Table 2, which counts 216K weights; the paper does not say how much dropout there is, so the
+    default was chosen here. Training is pointwise as in the paper: cross-entropy of each document's sigmoid against its
+    grade, divided by the highest, with Adam, and 200 documents a step (40 groups of five). With few training queries
+    there are few steps of that size: ``pn.Training(batch_size=10, learning_rate=0.003)`` then learns sooner.
 
     Args:
         spaces: The word embeddings; 256 dimensions in the paper.
-        space: Which of their two vectors a word has, ``"in"`` or ``"out"``.
-        encoder: ``"lstm"``; or ``"cnn"``, convolutions over one and over three words instead (section 5.6), whose
-            largest values stand for the query too.
+        space: Which of a word's two vectors to take, ``"in"`` or ``"out"``.
+        encoder: ``"lstm"``; or ``"cnn"``, convolutions over one and over three words instead (section 5.6), with max
+            pooling for the query too.
         pooling: ``"max"`` or ``"attention"``.
         projection: Dimensions that word embeddings are projected to.
         document_units: Units of each direction of the document encoder.
         query_units: Units of each direction of the query encoder.
         hidden: Length of the embeddings that are compared.
-        query_terms: Words of a query that are read.
-        document_terms: Words of a document that are read, boundaries included.
-        boundaries: Whether boundary tokens stand before each field and after the last. A trained model then reads as
-            many fields as it was trained on.
+        query_terms: Number of words of a query that are read.
+        document_terms: Number of words of a document that are read, boundaries included.
+        boundaries: Whether boundary tokens stand before each field and after the last. A trained model then reads only
+            as many fields as it was trained on.
         dropout: Share of the encoders' inputs and outputs that is dropped in training.
 
     Raises:
@@ -117,7 +118,7 @@ class SSM(TowerRanker):
 
     @property
     def tells_fields_apart(self) -> bool:
-        """Whether boundary tokens stand between fields."""
+        """Whether boundary tokens separate fields."""
         return self.boundaries
 
     def make_reader(self) -> EmbeddedWords:
@@ -171,7 +172,7 @@ class SSM(TowerRanker):
         if self.pooling == "attention":
             raise ValueError(
                 f"{what} needs document embeddings that do not depend on the query: with pooling='attention' SSM "
-                "re-ranks only; use pooling='max'"
+                "only re-ranks; use pooling='max'"
             )
 
     def _check_settings(self) -> None:
@@ -179,7 +180,7 @@ class SSM(TowerRanker):
         choices = {"encoder": ENCODERS, "pooling": ("max", "attention")}
         sizes = {name: getattr(self, name) for name in (*SIZES, *choices)}
         for name, value in checked_sizes(sizes, choices).items():
-            setattr(self, name, value)  # as Python's own number
+            setattr(self, name, value)  # now a Python number
 
     def _check_fit(self) -> None:
         super()._check_fit()
@@ -201,9 +202,9 @@ class SSMNetwork(nn.Module):
     """The dot product of a query embedding and a document embedding, before its sigmoid.
 
     Args:
-        encoders: What reads the words of both sides.
-        query_width: Length of what the query encoder gives.
-        document_width: Length of what the document encoder gives.
+        encoders: The encoders of both sides.
+        query_width: Length of the query encoder's output.
+        document_width: Length of the document encoder's output.
         hidden: Length of the embeddings.
         pooling: How the words of a document become one vector: the largest value of each unit, or an average whose
             weights depend on the query (section 5.7).
@@ -220,11 +221,11 @@ class SSMNetwork(nn.Module):
             self.document_attention = nn.Linear(document_width, hidden)
 
     def num_rows(self, lengths: np.ndarray) -> np.ndarray:
-        """Rows of documents that have this many words."""
+        """Number of rows that represent documents of these lengths in words."""
         return lengths if self.pooling == "attention" else np.ones_like(lengths)
 
     def read_queries(self, texts: EmbeddedTexts) -> Queries:
-        """Query embeddings; with attention, what each query looks for stands beside them as its only word."""
+        """Query embeddings; with attention, each query's attention vector stands in the place of its words."""
         _, whole = self.encoders("query", texts)  # (queries, query width)
         sought = whole.new_zeros(len(whole), 1, 0)
         if self.pooling == "attention":
@@ -232,11 +233,11 @@ class SSMNetwork(nn.Module):
         return Queries(sought, torch.ones_like(texts.offsets[1:]), self.query_whole(whole))
 
     def read_documents(self, texts: EmbeddedTexts) -> tuple[Tensor, Tensor]:
-        """What does not depend on the query.
+        """The document's side, which does not depend on the query.
 
         Returns:
-            Document embeddings, float32 of shape (documents, hidden); with attention, the state of each word, of shape
-            (words, document width). And where the rows of each document start, int64 of shape (documents + 1,).
+            Document embeddings, float32 of shape (documents, hidden), or, with attention, the state of each word, of
+            shape (words, document width); and where each document's rows start, int64 of shape (documents + 1,).
         """
         states, _ = self.encoders("document", texts)  # (words, document width)
         if self.pooling == "attention":
@@ -251,8 +252,8 @@ class SSMNetwork(nn.Module):
 
         Args:
             queries: The query of each group.
-            rows: What :meth:`read_documents` returned.
-            offsets: Likewise.
+            rows: The rows that :meth:`read_documents` returned.
+            offsets: Where each document's rows start.
             document_rows: Documents of each group, int64 of shape (groups, documents).
             matches: Ignored.
 
@@ -266,14 +267,14 @@ class SSMNetwork(nn.Module):
         return (vectors @ queries.whole[..., None]).squeeze(2)
 
     def _attended(self, sought: Tensor, states: Tensor, offsets: Tensor, document_rows: Tensor) -> Tensor:
-        """States averaged over each document, by a softmax of how well words fit what the query looks for."""
+        """States averaged over each document, weighted by a softmax over the fit of each word and the query."""
         lengths = offsets.diff()[document_rows][..., None]  # (groups, documents, 1)
         steps = torch.arange(max(1, int(lengths.max())), device=states.device)
         places = torch.where(steps < lengths, offsets[:-1][document_rows][..., None] + steps, len(states))
         padded = nn.functional.pad(states, (0, 0, 0, 1))
         offered = torch.relu(self.document_attention(padded))  # (words + 1, hidden)
         fit = (nn.functional.embedding(places, offered) @ sought[:, None].transpose(2, 3)).squeeze(3)
-        weights = torch.softmax(fit.masked_fill(steps >= lengths, -1e9), dim=2)  # zeros are averaged in an empty text
+        weights = torch.softmax(fit.masked_fill(steps >= lengths, -1e9), dim=2)  # an empty text averages zeros
         return (weights[:, :, None] @ nn.functional.embedding(places, padded)).squeeze(2)
 
     def encode(self, side: Literal["query", "document"], texts: EmbeddedTexts) -> Tensor:

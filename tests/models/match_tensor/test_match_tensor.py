@@ -186,7 +186,7 @@ def test_a_trained_model_reads_as_many_fields_as_it_was_trained_on(kind, make, t
         with pytest.raises(ValueError, match=r"tells apart the 2 fields .* cannot read .*(text|body) instead"):
             type(model).load(tmp_path / "model.pn", fields=fields)
         model.fields = fields
-        with pytest.raises(ValueError, match="give as many, or fit it again"):
+        with pytest.raises(ValueError, match="give the same number of fields, or fit it again"):
             model.transform(CANDIDATES.assign(a="w1"))
     loaded = type(model).load(tmp_path / "model.pn", fields=["headline", "body"])
     renamed = CANDIDATES.rename(columns={"title": "headline", "text": "body"})

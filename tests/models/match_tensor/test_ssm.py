@@ -193,7 +193,7 @@ def test_attention_only_re_ranks(make, spaces, tmp_path):
         lambda: pn.SSM(spaces, pooling="attention", vectors=vectors),
         lambda: pn.SSM(spaces, pooling="attention", vectors="somewhere"),
     ):
-        with pytest.raises(ValueError, match=r"do not depend on the query: with pooling='attention' SSM re-ranks only"):
+        with pytest.raises(ValueError, match=r"do not depend on the query: with pooling='attention' SSM only re-ranks"):
             use()
     assert not (tmp_path / "none").exists()
 
