@@ -1,7 +1,7 @@
 """Speed of word embeddings and DESM on the embedded collection, beside gensim's own scoring of word sets.
 
-Each line says what was done, how fast, and what the machine allows at best: bytes that must be read, over the rate at
-which this process copies memory. Run it with: python benchmarks/desm.py
+Each line says what was done, how fast, and the best that the machine allows: the bytes that must be read, divided by
+the rate at which this process copies memory. Run it with: python benchmarks/desm.py
 """
 
 import argparse
@@ -49,8 +49,8 @@ def main() -> None:
         kept.transform(rows.head(10))
         _, seconds = timed(lambda: kept.transform(rows), repeats=3)
         ours = len(rows) / seconds
-        floor = copy_rate() / (spaces.dim * 4)
-        report("re-ranking from kept centroids, frame included", f"{ours:,.0f} rows/s", f"floor {floor:,.0f} rows/s")
+        limit = copy_rate() / (spaces.dim * 4)
+        report("re-ranking from stored centroids, frame included", f"{ours:,.0f} rows/s", f"limit {limit:,.0f} rows/s")
         peers(rows.head(arguments.peer_rows), texts, spaces, ours)
 
 
@@ -70,7 +70,7 @@ def report(what: str, *figures: str) -> None:
 
 
 def candidates(dataset: pt.datasets.Dataset, forward: pn.ForwardIndex, queries: int, depth: int) -> pd.DataFrame:
-    """Random candidates for test queries, ``queries * depth`` rows."""
+    """Random candidates for test queries: ``queries * depth`` rows."""
     topics = dataset.get_topics("test").head(queries)
     chosen = np.random.default_rng(1).integers(len(forward), size=len(topics) * depth)
     rows = topics.loc[topics.index.repeat(depth)].reset_index(drop=True)
@@ -78,14 +78,14 @@ def candidates(dataset: pt.datasets.Dataset, forward: pn.ForwardIndex, queries: 
 
 
 def copy_rate(size: int = 2**28) -> float:
-    """Bytes a second that one thread reads from memory."""
+    """Bytes per second that one thread reads from memory."""
     source = np.ones(size // 4, dtype=np.float32)
     _, seconds = timed(source.sum, repeats=5)
     return size / seconds
 
 
 def peers(rows: pd.DataFrame, texts: list[dict], spaces: pn.EmbeddingSpaces, ours: float) -> None:
-    """Score the same pairs the way people do without kept centroids, and print our ratio to each."""
+    """Score the same pairs as people do without stored centroids, and print our speed relative to each way."""
     by_docno = {document["docno"]: f"{document['title']} {document['text']}" for document in texts}
     pairs = [(tokenise(row.query), tokenise(by_docno[row.docno])) for row in rows.itertuples()]
     pairs = [[[word for word in side if word in spaces] for side in pair] for pair in pairs]
@@ -104,7 +104,7 @@ def peers(rows: pd.DataFrame, texts: list[dict], spaces: pn.EmbeddingSpaces, our
 
 
 def word_by_word(query: list[str], document: list[str], spaces: pn.EmbeddingSpaces) -> float:
-    """DESM IN-OUT as the equations are written."""
+    """DESM IN-OUT, written down literally from the equations."""
     words = spaces.out_vectors[spaces.ids(document)]
     centroid = np.mean([word / np.linalg.norm(word) for word in words], axis=0)
     cosines = [

@@ -4,12 +4,12 @@
 
 The head of benchmarks/parts/matchzoo.py says how to make that environment.
 
-A document is 500 words drawn evenly from 20,000; a query five words of its document and three others; a group a query
-with its document and four others; histograms have 30 bins. matchzoo-py begins with term ids, as we do with a forward
-index; from text, we tokenise as well. Words as even as these are the worst case for us, who compute the similarity of a
-query's and a document's term once for some queries together: no two documents share many words, and no document repeats
-one. We and it take turns, so that what else the machine does meets both; ratios are of medians, matchzoo-py's of its
-best setting.
+A document is 500 words drawn uniformly from 20,000; a query is five words of its document and three others; a group is
+a query with its document and four others; histograms have 30 bins. matchzoo-py starts from term ids, as we do with a
+forward index; from text, our times include tokenising. Uniform words are our worst case, because we compute the
+similarity of a query term and a document term once for several queries: here documents share few words, and hardly any
+document repeats one. The two take turns, so that other load on the machine affects both. Ratios are of medians, and
+matchzoo-py's median is that of its best setting.
 """
 
 import argparse
@@ -28,13 +28,13 @@ from parts.synthetic import Texts, candidate_frame, synthetic_candidates, synthe
 import pt_neural as pn
 
 GATINGS = {"gates by idf": "idf", "gates by vector as the peer's": "vector"}
-EPOCHS = 3  # of a round; the first is not counted
+EPOCHS = 3  # per round; the first is not counted
 NEGATIVES = 4
-DEPTH = 100  # documents a query where one query has many
+DEPTH = 100  # documents per query where there are many
 
 
 def main() -> None:
-    """Make the texts, run ours and the peer, print rates, ratios and floors."""
+    """Make the texts, run ours and the peer, print rates, ratios and limits."""
     options = parse_arguments()
     generator = np.random.default_rng(options.seed)
     sizes = {"terms": options.document_terms, "shared": 5, "others": 3}
@@ -44,11 +44,11 @@ def main() -> None:
     multiply, read = np.max(machine, axis=0)
     print_machine(multiply, read)
     print_rates(merged(found), merged(peers))
-    print_floor(options, multiply, read)
+    print_limit(options, multiply, read)
 
 
 def turn(texts: Texts, candidates: np.ndarray, options: argparse.Namespace) -> tuple[tuple, dict, dict | None]:
-    """What the machine, we and the peer reach, one after the other."""
+    """Measure the machine, our model and the peer, one after the other."""
     with tempfile.TemporaryDirectory() as name:
         data = Path(name) / "data.json"
         data.write_text(json.dumps({**texts._asdict(), "candidates": candidates.tolist()}), encoding="utf-8")
@@ -66,7 +66,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--document-terms", type=int, default=500, help="terms of a document (default 500)")
     parser.add_argument("--dim", type=int, default=200, help="dimensions of the word vectors (default 200)")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each side (default 3)")
-    parser.add_argument("--peer-groups", type=int, default=32, help="groups the peer is timed on a round (default 32)")
+    parser.add_argument("--peer-groups", type=int, default=32, help="groups per round for the peer (default 32)")
     parser.add_argument("--seed", type=int, default=13)
     options = parser.parse_args()
     matchzoo.check(parser, options)
@@ -74,7 +74,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def ours(texts: Texts, candidates: np.ndarray, options: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    """Our rates, from frames and strings to frames."""
+    """Our rates, from frames of strings to frames of scores."""
     frame = texts.frame()
     spaces = synthetic_spaces(texts, options.dim, options.seed)
     fitted = {name: fit(frame, spaces, options, gating) for name, gating in GATINGS.items()}
@@ -94,11 +94,11 @@ def ours(texts: Texts, candidates: np.ndarray, options: argparse.Namespace, fold
 
 
 def scoring(model: pn.DRMM, pairs: pd.DataFrame, many: pd.DataFrame) -> dict[str, list[float]]:
-    """Rates of re-ranking few documents a query, and many."""
+    """Rates of re-ranking few and many documents per query."""
     model.transform(pairs.head(10))
     return {
-        f"{NEGATIVES + 1} documents a query": rate(lambda: model.transform(pairs), len(pairs), repeats=3),
-        f"{DEPTH} documents a query": rate(lambda: model.transform(many), len(many), repeats=3),
+        f"{NEGATIVES + 1} documents per query": rate(lambda: model.transform(pairs), len(pairs), repeats=3),
+        f"{DEPTH} documents per query": rate(lambda: model.transform(many), len(many), repeats=3),
     }
 
 
@@ -110,8 +110,8 @@ def fit(frame: pd.DataFrame, spaces: pn.EmbeddingSpaces, options: argparse.Names
 
 
 def print_rates(ours: dict[str, Any], theirs: dict | None) -> None:
-    """A line a task: ours, and beside the best setting of the peer."""
-    print("\nDRMM, pairs/s, least / median / greatest of repeats")
+    """Print a line for each task: our rate beside that of the peer's best setting."""
+    print("\nDRMM, pairs/s, lowest / median / highest of repeats")
     peer_training, peer_scoring = (theirs and theirs[task] for task in ("training", "scoring"))
     for name, rates in ours["training"].items():
         print(line(f"training, {name}", rates, peer_training, units=NEGATIVES + 1))
@@ -121,14 +121,14 @@ def print_rates(ours: dict[str, Any], theirs: dict | None) -> None:
     matchzoo.print_memory(theirs)
 
 
-def print_floor(options: argparse.Namespace, multiply: float, read: float) -> None:
-    """What this machine allows at best where no two pairs share a document's words: the cosines of each pair.
+def print_limit(options: argparse.Namespace, multiply: float, read: float) -> None:
+    """The best this machine allows if no two pairs share document words: the cost of each pair's cosines.
 
-    A word's vector is read, and multiplied by those of eight query words.
+    The vector of each document word is read, and multiplied by those of eight query words.
     """
     flops = 2 * 8 * options.document_terms * options.dim
     pair = flops / multiply + options.document_terms * options.dim * 4 / read
-    print(f"\nfloor of a pair whose words no other pair has: {1 / pair:,.0f} pairs/s")
+    print(f"\nlimit if no two pairs share words: {1 / pair:,.0f} pairs/s")
 
 
 if __name__ == "__main__":

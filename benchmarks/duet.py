@@ -4,12 +4,13 @@
 
 The head of benchmarks/parts/matchzoo.py says how to make that environment.
 
-A document is 1,000 words drawn evenly from 20,000 made of twelve letters, which have 2,016 letter trigrams; a query
-five words of its document and five others; a group a query with its document and four others. matchzoo-py pools 9
-windows of a document where the paper and we have 899, so it does a fraction of the arithmetic; the head of its script
-says what else is in its favour. Words as even as these are the worst case for us, who project each distinct word of a
-batch once. We and it take turns, so that what else the machine does meets both; ratios are of medians, matchzoo-py's of
-its best setting. On a machine that does other work too, OMP_WAIT_POLICY=PASSIVE helps threads that wait for each other.
+A document is 1,000 words drawn uniformly from 20,000, which are made of twelve letters and so have 2,016 letter
+trigrams; a query is five words of its document and five others; a group is a query with its document and four others.
+matchzoo-py pools a document to 9 positions where the paper and we have 899, so it does a fraction of the arithmetic;
+the head of its script says what else is in its favour. Uniform words are our worst case, because we project each
+distinct word of a batch once. The two take turns, so that other load on the machine affects both. Ratios are of
+medians, and matchzoo-py's median is that of its best setting. On a busy machine, OMP_WAIT_POLICY=PASSIVE helps threads
+that wait for each other.
 """
 
 import argparse
@@ -34,13 +35,13 @@ TRAININGS = {
     "batches of 8, SGD as in the paper": {"batch_size": 8, "optimiser": "sgd", "learning_rate": 0.01},
 }
 DTYPES = ("float16", "int8")
-EPOCHS = 2  # of a round; the first is not counted
+EPOCHS = 2  # per round; the first is not counted
 NEGATIVES = 4
-QUERIES = 10  # of one frame that is re-ranked from kept representations
+QUERIES = 10  # in one frame that is re-ranked from stored representations
 
 
 def main() -> None:
-    """Make the texts, run ours and the peer, print rates, ratios and floors."""
+    """Make the texts, run ours and the peer, print rates, ratios and limits."""
     options = parse_arguments()
     generator = np.random.default_rng(options.seed)
     sizes = {"terms": options.document_terms, "shared": 5, "others": 5, "letters": "abcdefghijkl"}
@@ -51,11 +52,11 @@ def main() -> None:
     print_machine(multiply, read)
     result = merged(found)
     print_rates(result, merged(peers))
-    print_floors(result, options, multiply, read)
+    print_limits(result, options, multiply, read)
 
 
 def turn(texts: Texts, candidates: np.ndarray, options: argparse.Namespace) -> tuple[tuple, dict, dict | None]:
-    """What the machine, we and the peer reach, one after the other."""
+    """Measure the machine, our model and the peer, one after the other."""
     with tempfile.TemporaryDirectory() as name:
         data = Path(name) / "data.json"
         groups = options.peer_groups + 16  # a batch of each setting beyond those that are timed
@@ -74,7 +75,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--document-terms", type=int, default=1000, help="terms of a document (default 1,000)")
     parser.add_argument("--groups", type=int, default=64, help="groups of an epoch, and re-ranked (default 64)")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each side (default 3)")
-    parser.add_argument("--peer-groups", type=int, default=8, help="groups the peer is timed on in a round (default 8)")
+    parser.add_argument("--peer-groups", type=int, default=8, help="groups per round for the peer (default 8)")
     parser.add_argument("--kept", type=int, default=400, help="documents kept as representations (default 400)")
     parser.add_argument("--seed", type=int, default=13)
     options = parser.parse_args()
@@ -83,7 +84,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def few_groups(texts: Texts, candidates: np.ndarray) -> dict[str, list]:
-    """Some groups, with the documents that stand in them and no others."""
+    """The given groups, with only the documents that occur in them."""
     used, places = np.unique(candidates, return_inverse=True)
     return {
         "queries": texts.queries[: len(candidates)],
@@ -93,7 +94,7 @@ def few_groups(texts: Texts, candidates: np.ndarray) -> dict[str, list]:
 
 
 def ours(texts: Texts, candidates: np.ndarray, options: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    """Our rates, from frames and strings to frames."""
+    """Our rates, from frames of strings to frames of scores."""
     frame = texts.frame()
     fitted = {name: fit(frame, options, **settings) for name, settings in TRAININGS.items()}
     model = next(iter(fitted.values()))
@@ -123,10 +124,10 @@ def fit(frame: pd.DataFrame, options: argparse.Namespace, **settings: Any) -> pn
 
 
 def from_kept(model: pn.Duet, frame: pd.DataFrame, dtype: str, folder: Path) -> dict[str, Any]:
-    """Rates of keeping the representations of documents and of re-ranking from them, and their size."""
+    """The rates of storing the representations of documents and of re-ranking from them, and their size."""
     model.representations, kept = keep(model, frame, dtype, folder)
     queries, documents = frame[["qid", "query"]].head(QUERIES), frame[["docno"]]
-    one, many = (some.merge(documents, how="cross") for some in (queries.head(1), queries))
+    one, many = (topics.merge(documents, how="cross") for topics in (queries.head(1), queries))
     model.transform(many.head(10))
     found = {
         "encoding": kept["keeping"],
@@ -139,38 +140,38 @@ def from_kept(model: pn.Duet, frame: pd.DataFrame, dtype: str, folder: Path) -> 
 
 
 def print_rates(ours: dict[str, Any], theirs: dict | None) -> None:
-    """A line a task: ours, and beside the best setting of the peer."""
-    print("\nDuet, least / median / greatest of repeats")
+    """Print a line for each task: our rate beside that of the peer's best setting."""
+    print("\nDuet, lowest / median / highest of repeats")
     peer_training, peer_scoring = (theirs and theirs[task] for task in ("training", "scoring"))
     for name, rates in ours["training"].items():
         print(line(f"training, pairs/s, {name}", rates, peer_training, units=NEGATIVES + 1))
     print(line("re-ranking from text, pairs/s", ours["scoring"], peer_scoring))
     for dtype, kept in ours["kept"].items():
-        print(line(f"documents kept as {dtype}, documents/s", kept["encoding"]))
+        print(line(f"documents stored as {dtype}, documents/s", kept["encoding"]))
         print(line(f"re-ranking from {dtype}, 1 query, rows/s", kept["one query"], peer_scoring))
         print(line(f"re-ranking from {dtype}, {QUERIES} queries, rows/s", kept["many queries"], peer_scoring))
     matchzoo.print_memory(theirs)
 
 
-def print_floors(ours: dict[str, Any], options: argparse.Namespace, multiply: float, read: float) -> None:
-    """What this machine allows at best, and the share of its GEMM rate that the dense layers reach.
+def print_limits(ours: dict[str, Any], options: argparse.Namespace, multiply: float, read: float) -> None:
+    """The best this machine allows, and the share of its GEMM rate that the dense layers reach.
 
-    They are those of a document, the 1x1 convolution and the first layer after the match; training counts them three
-    times, once forward and twice backward. Words come from a table of projections, three rows a window. From kept
-    representations, the bytes of a document are read once a row.
+    The dense layers are those of a document: the 1x1 convolution and the first layer after the match. Training counts
+    them three times, once forward and twice backward. Words come from a table of projections, three rows per window.
+    From stored representations, the bytes of a document are read once for each row.
     """
     positions = options.document_terms - WINDOW + 1 - POOLING + 1
     flops = 2 * positions * FILTERS * (FILTERS + HIDDEN)
     gathered = options.document_terms * WINDOW * FILTERS * 4 / read
     text, training = 1 / (flops / multiply + gathered), 1 / (3 * (flops / multiply + gathered))
-    print(f"\nfloor: documents {text:,.0f} a second, training {training:,.0f} pairs/s")
+    print(f"\nlimit: {text:,.0f} documents/s, training {training:,.0f} pairs/s")
     for name, rates in ours["training"].items():
         print(f"dense layers in training, {name}: {3 * flops * rates[1] / multiply:.0%} of the GEMM rate")
     print(f"dense layers in re-ranking from text: {flops * ours['scoring'][1] / multiply:.0%} of the GEMM rate")
     for dtype, kept in ours["kept"].items():
         print(
             f"{dtype}: dense layers {flops * kept['encoding'][1] / multiply:.0%} of the GEMM rate, "
-            f"{kept['bytes'] / 1000:,.0f} KB a document, floor of re-ranking {read / kept['bytes']:,.0f} rows/s"
+            f"{kept['bytes'] / 1000:,.0f} KB per document, limit of re-ranking {read / kept['bytes']:,.0f} rows/s"
         )
 
 

@@ -2,10 +2,9 @@
 
     python benchmarks/first_stage.py [--collections DIR]
 
-Each side runs in a process of its own, as two set-ups of Java do not mix, over the same two indexes: one without
-text in Lucene, one with. They hold the cpp-docs pages of the folder of collections, or else pydocs, which comes
-with this package. Prints a table with ratios, and the greatest difference
-between the scores of the two sides.
+Each side runs in its own process, because two Java set-ups do not mix, over the same two indexes: one without text in
+Lucene, one with it. They hold the cpp-docs pages of the folder of collections, or else pydocs, which comes with this
+package. Prints a table with ratios, and the largest difference between the scores of the two sides.
 """
 
 import argparse
@@ -39,7 +38,7 @@ def main() -> None:
         build(options)
         results = {side: in_subprocess(options, side) for side in ("theirs", "ours")}
         print_table(results)
-        print(f"greatest difference of scores: {score_difference(Path(folder)):.1e}")
+        print(f"largest difference of scores: {score_difference(Path(folder)):.1e}")
         print(f"Java to first result: {min(first_result(options) for _ in range(3)):.2f} s")
 
 
@@ -53,7 +52,7 @@ def parse_arguments() -> argparse.Namespace:
         help="folder with cpp-docs (default: use pydocs)",
     )
     parser.add_argument("--queries", type=int, default=200, help="number of queries to time (default 200)")
-    parser.add_argument("--seconds", type=float, default=4, help="least time for a task (default 4)")
+    parser.add_argument("--seconds", type=float, default=4, help="minimum seconds per task (default 4)")
     parser.add_argument("--indexes", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--side", choices=["ours", "theirs", "first"], help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -88,7 +87,7 @@ def queries(options: argparse.Namespace) -> pd.DataFrame:
 
 
 def in_subprocess(options: argparse.Namespace, side: str) -> dict[str, float]:
-    """Units per second of each task."""
+    """Run one side in a process of its own: units per second for each task."""
     command = [sys.executable, __file__, "--side", side, "--indexes", str(options.indexes)]
     if options.collections:
         command += ["--collections", str(options.collections)]
@@ -98,7 +97,7 @@ def in_subprocess(options: argparse.Namespace, side: str) -> dict[str, float]:
 
 
 def first_result(options: argparse.Namespace) -> float:
-    """Seconds from the start of Java to the first result, in a fresh process, imports before it not counted."""
+    """Seconds from the start of Java to the first result in a fresh process, not counting imports."""
     return in_subprocess(options, "first")["seconds"]
 
 
@@ -118,14 +117,14 @@ def run_side(options: argparse.Namespace) -> None:
     scorer = plain.bm25() if options.side == "ours" else plain.reranker("BM25")
     for k, count in ((1000, 20), (100, 200)):
         rows = plain.bm25(num_results=k)(topics[:count])[["qid", "query", "docno"]]
-        result[f"pairs scored, {k} a query"] = rate(scorer, rows, options.seconds)
+        result[f"pairs scored, {k} per query"] = rate(scorer, rows, options.seconds)
     loader = stored.text_loader(FIELDS[options.side])
     result["texts loaded"] = rate(loader, rows[["docno"]].drop_duplicates()[:4000], options.seconds)
     print(json.dumps(result))
 
 
 def rate(transformer: Callable[[pd.DataFrame], pd.DataFrame], frame: pd.DataFrame, seconds: float) -> float:
-    """Rows of input per second: the best of at least three passes and so many seconds, after a warm-up."""
+    """Rows of input per second, after a warm-up: the best of at least three passes that take so many seconds."""
     transformer(frame)
     times: list[float] = []
     while len(times) < 3 or sum(times) < seconds:
@@ -151,8 +150,8 @@ def open_ours(path: Path) -> Any:
 
 
 def open_theirs(path: Path) -> Any:
-    """pyterrier-anserini's index, in a JVM that has what it needs and that it need not download."""
-    os.environ.setdefault("OPENAI_API_KEY", "unused")  # pyserini 1.6 asks for one when it is imported
+    """pyterrier-anserini's index, in a JVM that has everything it needs and downloads nothing."""
+    os.environ.setdefault("OPENAI_API_KEY", "unused")  # pyserini 1.6 asks for a key when it is imported
     from pt_neural.lucene import start_java
 
     if not pt.java.started():
@@ -164,12 +163,12 @@ def open_theirs(path: Path) -> Any:
 
 
 def save_scores(options: argparse.Namespace, frame: pd.DataFrame) -> None:
-    """Keep what one side has found for comparison."""
+    """Save the results of one side, for comparison."""
     frame[["qid", "docno", "score"]].to_csv(options.indexes / f"{options.side}.csv", index=False)
 
 
 def score_difference(folder: Path) -> float:
-    """Greatest difference of the scores at the same rank."""
+    """The largest difference between scores at the same rank."""
     ours, theirs = (pd.read_csv(folder / f"{side}.csv", dtype={"qid": str}) for side in ("ours", "theirs"))
     if list(ours["qid"]) != list(theirs["qid"]):
         raise SystemExit("the two sides found different numbers of documents")
@@ -177,7 +176,7 @@ def score_difference(folder: Path) -> float:
 
 
 def print_table(results: dict[str, dict[str, float]]) -> None:
-    """Units per second and ratios."""
+    """Print units per second, and ratios."""
     print(f"{'per second':32}{'pyterrier-anserini':>20}{'pt_neural':>14}{'ratio':>8}")
     for task, theirs in results["theirs"].items():
         ours = results["ours"][task]

@@ -4,12 +4,13 @@
 
 The head of benchmarks/parts/matchzoo.py says how to make that environment.
 
-A document is 200 words drawn evenly from 20,000; a query four words of its document and four others; a group a query
-with its document and four others, forty groups a step; word vectors have 256 dimensions, the networks the paper's
-sizes. MatchPyramid is the nearest that matchzoo-py has: its match matrix is of word vectors, which no LSTM reads, so it
-does a fraction of the arithmetic; its script's head says what else is in its favour. Where we re-rank from text, no
-two rows have the same document, unless several queries have them all. We and it take turns, so that what else the
-machine does meets both; ratios are of medians, matchzoo-py's of its best setting.
+A document is 200 words drawn uniformly from 20,000; a query is four words of its document and four others; a group is a
+query with its document and four others, and a step takes forty groups. Word vectors have 256 dimensions, and the
+networks have the paper's sizes. MatchPyramid is the closest model in matchzoo-py: its match matrix compares word
+vectors without an LSTM, so it does a fraction of the arithmetic; the head of its script says what else is in its
+favour. When we re-rank from text, no two rows have the same document, except where several queries rank all documents.
+The two take turns, so that other load on the machine affects both. Ratios are of medians, and matchzoo-py's median is
+that of its best setting.
 """
 
 import argparse
@@ -32,13 +33,13 @@ from pt_neural.models.match_tensor.network import SHIFTS
 
 MODELS = {"Match-Tensor": pn.MatchTensor, "SSM": pn.SSM}
 DTYPES = ("float16", "int8")
-EPOCHS = 3  # of a round; the first is not counted
+EPOCHS = 3  # per round; the first is not counted
 NEGATIVES = 4
-QUERIES = 10  # of one frame that is re-ranked, each with the same documents
+QUERIES = 10  # in one frame that is re-ranked, all with the same documents
 
 
 def main() -> None:
-    """Make the texts, run ours and the peer, print rates, ratios and floors."""
+    """Make the texts, run ours and the peer, print rates, ratios and limits."""
     options = parse_arguments()
     generator = np.random.default_rng(options.seed)
     sizes = {"terms": options.document_terms, "shared": 4, "others": 4}
@@ -49,11 +50,11 @@ def main() -> None:
     print_machine(multiply, memory)
     result = merged(found)
     print_rates(result, merged(peers))
-    print_floors(result, multiply)
+    print_limits(result, multiply)
 
 
 def turn(texts: Texts, candidates: np.ndarray, options: argparse.Namespace) -> tuple[tuple, dict, dict | None]:
-    """What the machine, we and the peer reach, one after the other."""
+    """Measure the machine, our models and the peer, one after the other."""
     with tempfile.TemporaryDirectory() as name:
         data = Path(name) / "data.json"
         data.write_text(json.dumps({**texts._asdict(), "candidates": candidates.tolist()}), encoding="utf-8")
@@ -72,7 +73,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--dim", type=int, default=256, help="dimensions of the word vectors (default 256)")
     parser.add_argument("--groups", type=int, default=160, help="groups of an epoch (default 160)")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each side (default 3)")
-    parser.add_argument("--peer-groups", type=int, default=80, help="groups the peer is timed on a round (default 80)")
+    parser.add_argument("--peer-groups", type=int, default=80, help="groups per round for the peer (default 80)")
     parser.add_argument("--seed", type=int, default=13)
     options = parser.parse_args()
     matchzoo.check(parser, options)
@@ -80,7 +81,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def ours(texts: Texts, options: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    """Our rates, from frames and strings to frames."""
+    """Our rates, from frames of strings to frames of scores."""
     frame = texts.frame()
     spaces = synthetic_spaces(texts, options.dim, options.seed)
     fitted = {name: fit(kind, spaces, frame, options) for name, kind in MODELS.items()}
@@ -114,70 +115,70 @@ def fit(kind: type, spaces: pn.EmbeddingSpaces, frame: pd.DataFrame, options: ar
 
 
 def training_rate(model: pn.MatchTensor | pn.SSM, options: argparse.Namespace) -> Rate:
-    """Pairs a second, of the epochs after the first."""
+    """Pairs per second in the epochs after the first."""
     return spread(options.groups * (NEGATIVES + 1) / model.history["seconds"].iloc[1:])
 
 
 def frames_to_rank(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Few documents a query and none of them twice, all for one query, and all for each of some queries."""
+    """Frames with few documents per query and none twice, with all for one query, and with all for several queries."""
     count = len(frame) // (NEGATIVES + 1)
     few = np.arange(count * (NEGATIVES + 1)).reshape(count, -1)
     queries, documents = frame[["qid", "query"]].head(QUERIES), frame[["docno", "text"]]
     return {
-        f"{NEGATIVES + 1} documents a query": candidate_frame(frame, few),
+        f"{NEGATIVES + 1} documents per query": candidate_frame(frame, few),
         "1 query": queries.head(1).merge(documents, how="cross"),
         f"{QUERIES} queries": queries.merge(documents, how="cross"),
     }
 
 
 def re_ranking(model: pn.MatchTensor, frames: dict[str, pd.DataFrame]) -> dict[str, Rate]:
-    """Rows a second of each frame."""
+    """Rows per second of each frame."""
     model.transform(frames["1 query"].head(10))
     return {name: rate(partial(model.transform, rows), len(rows), repeats=3) for name, rows in frames.items()}
 
 
 def operations(match_tensor: pn.MatchTensor, ssm: pn.SSM, terms: int) -> dict[str, int]:
-    """Floating-point operations of reading a document, and of the filters over a pair, the query folded in."""
-    shape = match_tensor.shape
-    columns = shape.query_terms * shape.filters
+    """Floating-point operations of reading a document, and of the filters over a pair with the query folded in."""
+    sizes = match_tensor.sizes
+    columns = sizes.query_terms * sizes.filters
     return {
-        "document": recurrent(match_tensor, terms) + 2 * terms * 2 * shape.document_units * shape.tensor_size,
-        "first layer": 2 * terms * SHIFTS * shape.tensor_size * columns,
-        "second layer": 2 * terms * columns * shape.second_filters,
+        "document": recurrent(match_tensor, terms) + 2 * terms * 2 * sizes.document_units * sizes.tensor_size,
+        "first layer": 2 * terms * SHIFTS * sizes.tensor_size * columns,
+        "second layer": 2 * terms * columns * sizes.second_filters,
         "SSM document": recurrent(ssm, terms),
     }
 
 
 def recurrent(model: pn.MatchTensor | pn.SSM, terms: int) -> int:
-    """Those of a document's LSTM: four gates in each of two directions."""
+    """Floating-point operations of a document's LSTM: four gates in each of two directions."""
     return 2 * terms * 2 * 4 * model.document_units * (model.projection + model.document_units)
 
 
 def print_rates(ours: dict[str, Any], theirs: dict | None) -> None:
-    """A line a task: ours, and beside the best setting of the peer."""
-    print("\nleast / median / greatest of repeats")
+    """Print a line for each task: our rate beside that of the peer's best setting."""
+    print("\nlowest / median / highest of repeats")
     peer_training, peer_scoring = (theirs and theirs[task] for task in ("training", "scoring"))
     for name, rates in ours["training"].items():
         print(line(f"{name}: training, pairs/s", rates, peer_training, units=NEGATIVES + 1))
         in_tutorial = theirs and theirs["training, vectors too"]
-        print(line("    beside it as its tutorial has it", rates, in_tutorial, units=NEGATIVES + 1))
+        print(line("    beside matchzoo-py as in its tutorial", rates, in_tutorial, units=NEGATIVES + 1))
     print(line("SSM: encoding, documents/s", ours["encoding"]))
     for name, rates in ours["text"].items():
         print(line(f"Match-Tensor: from text, {name}, rows/s", rates, peer_scoring))
     for dtype, kept in ours["kept"].items():
         size = f"{kept['bytes'] / 1000:.1f} KB"
-        print(line(f"Match-Tensor: documents kept as {dtype}, {size} each, a second", kept["keeping"]))
+        print(line(f"Match-Tensor: storing as {dtype}, {size} each, documents/s", kept["keeping"]))
         for name, rates in kept["ranking"].items():
             print(line(f"Match-Tensor: from {dtype}, {name}, rows/s", rates, peer_scoring))
-            print(f"{'':58}{rates[1] / ours['text'][name][1]:>30.1f} times that from text")
+            print(f"{'':58}{rates[1] / ours['text'][name][1]:>30.1f} times as fast as from text")
     matchzoo.print_memory(theirs)
 
 
-def print_floors(ours: dict[str, Any], multiply: float) -> None:
-    """What the multiply-adds allow at this machine's GEMM rate, and the share of it that is reached.
+def print_limits(ours: dict[str, Any], multiply: float) -> None:
+    """The limits that the multiply-adds set at this machine's GEMM rate, and the share of that rate that is reached.
 
-    Training counts them three times, once forward and twice backward, but the second layer of filters, whose gradient
-    only the largest values have, once. What each distinct word, each query and each pair has once is left out.
+    Training counts them three times, once forward and twice backward; only the second layer of filters counts once,
+    because only the largest values have gradients. Work done once per distinct word, query or pair is left out.
     """
     work = ours["operations"]
     document, first, second = (work[part] for part in ("document", "first layer", "second layer"))
@@ -185,11 +186,11 @@ def print_floors(ours: dict[str, Any], multiply: float) -> None:
         "Match-Tensor: training, pairs/s": (3 * (document + first) + second, ours["training"]["Match-Tensor"]),
         "Match-Tensor: from text, 1 query, rows/s": (document + first + second, ours["text"]["1 query"]),
         "Match-Tensor: from float16, 1 query, rows/s": (first + second, ours["kept"]["float16"]["ranking"]["1 query"]),
-        "Match-Tensor: documents kept as float16, a second": (document, ours["kept"]["float16"]["keeping"]),
+        "Match-Tensor: storing as float16, documents/s": (document, ours["kept"]["float16"]["keeping"]),
         "SSM: training, pairs/s": (3 * work["SSM document"], ours["training"]["SSM"]),
         "SSM: encoding, documents/s": (work["SSM document"], ours["encoding"]),
     }
-    print("\nfloor by the GEMM rate, and the share that is reached")
+    print("\nlimit by the GEMM rate, and the share that is reached")
     for name, (flops, rates) in tasks.items():
         print(f"{name:58}{multiply / flops:>30,.0f}   {flops * rates[1] / multiply:.0%}")
 

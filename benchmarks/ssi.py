@@ -5,17 +5,17 @@
 
 The head of benchmarks/parts/vowpal_wabbit.py says how to make that environment.
 
-Words follow the Zipf-Mandelbrot law. A document is 114 of them, of which about 100 are distinct, and so is the query to
-which it is relevant, which shares 20 with it. A tuple is a query with its document and a random one.
+Words follow the Zipf-Mandelbrot law. A document is 114 words, about 100 of them distinct; so is its query, which shares
+20 words with it. A tuple is a query with its document and a random one.
 
-Training goes from frames through ``fit``, whose first epoch is not counted; all words have columns in U and V. It runs
-on one core, and its floor is the bytes of U and V that it reads and writes, over the rate at which one core reads them:
-from memory, and from an array as large as U and V are, which the cache may hold. Terms, weights and the diagonal are
-not counted. Retrieval is of a thousand documents a query, exact, from frame to frame; its floor is the bytes that a
-query alone reads, over the rate at which one core reads memory.
+Training starts from frames and goes through ``fit``; the first epoch is not counted, and all words have columns in U
+and V. It runs on one core. Its limit is the number of bytes of U and V that it reads and writes, divided by the rate at
+which one core reads them, from memory or from an array as large as U and V, which the cache may hold. Terms, weights
+and the diagonal are not counted. Retrieval is exact, of a thousand documents per query, from frame to frame. Its limit
+is the number of bytes that a single query reads, divided by the rate at which one core reads memory.
 
-Epochs are timed by the clock; beside them stands the share of a core that the process had, below 100% where others
-use the machine too. Everything else is timed by the processor time of the process, peers likewise.
+Epochs are timed by the clock, and the share of a core that the process had is printed beside them; it is below 100% if
+the machine is also used by others. Everything else, peers included, is timed by the processor time of the process.
 """
 
 import argparse
@@ -53,7 +53,7 @@ HASHED_TUPLES, HELD_OUT = 4000, 1000
 
 
 def main() -> None:
-    """Make or read the texts, and print each part as it is measured."""
+    """Make or load the texts, and print each part as it is measured."""
     options = parse_arguments()
     torch.set_num_threads(1)  # of the machine's rates: training runs on one core
     multiply, memory = machine_rates()
@@ -83,12 +83,12 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--dataset", help="a dataset with training queries, in place of random words")
     parser.add_argument("--words", type=int, default=100_000, help="distinct words (default 100,000)")
     parser.add_argument("--documents", type=int, default=100_000, help="documents, each with a query (default 100,000)")
-    parser.add_argument("--tuples", type=int, default=10_000_000, help="of the long training (default 10,000,000)")
+    parser.add_argument("--tuples", type=int, default=10_000_000, help="tuples of the long training (10,000,000)")
     parser.add_argument("--rounds", type=int, default=3, help="repeats of each measurement (default 3)")
     parser.add_argument("--seed", type=int, default=13)
     options = parser.parse_args()
     if options.vowpal_wabbit and not shutil.which(options.vowpal_wabbit):
-        parser.error(f"PT_NEURAL_VOWPAL_WABBIT or --vowpal-wabbit names {options.vowpal_wabbit}, which is no program")
+        parser.error(f"PT_NEURAL_VOWPAL_WABBIT or --vowpal-wabbit names {options.vowpal_wabbit}, not a program")
     return options
 
 
@@ -100,10 +100,10 @@ def read_collection(path: Path, options: argparse.Namespace, generator: np.rando
 
 
 def print_collection(collection: Collection) -> None:
-    """Its size."""
+    """Print its size."""
     documents = collection.documents
     sizes = f"{len(documents):,} documents, {len(documents.vocabulary):,} words, {len(collection.pairs):,} pairs"
-    print(f"{sizes}\nleast / median / greatest of repeats", flush=True)
+    print(f"{sizes}\nlowest / median / highest of repeats", flush=True)
 
 
 def show(label: str, rates: Rate, note: str) -> None:
@@ -111,16 +111,16 @@ def show(label: str, rates: Rate, note: str) -> None:
     print(f"{line(label, rates)}   {note}", flush=True)
 
 
-def floors(work: Work, share: float, memory: float, cache: float) -> str:
+def limits(work: Work, share: float, memory: float, cache: float) -> str:
     """What memory and cache would allow."""
-    needed = work.bytes(share)
-    return f"{needed / 1000:.0f} KB a tuple, floor {memory / needed:,.0f} from memory, {cache / needed:,.0f} from cache"
+    size = work.bytes(share)
+    return f"{size / 1000:.0f} KB per tuple, limit {memory / size:,.0f} from memory, {cache / size:,.0f} from cache"
 
 
 def print_low_rank(
     collection: Collection, memory: float, options: argparse.Namespace, generator: np.random.Generator
 ) -> pn.SSI:
-    """Training of U'V + I from frames, and its loop alone; the last model with N = 50."""
+    """Measure training of U'V + I from frames, and its loop alone; returns the last model with N = 50."""
     print("\nU'V + I: training, tuples/s")
     kept, terms = None, None
     for dim, negatives in LOW_RANK:
@@ -131,23 +131,23 @@ def print_low_rank(
         terms = terms or distinct_terms(model, collection)
         work, cache = Work(dim, *terms, negatives), cache_rate(model)
         share = share_of_steps(model, collection, generator)
-        note = f"{core:.0%} of a core; at the end {share:.0%} with a step, {floors(work, share, memory, cache)}"
+        note = f"{core:.0%} of a core; at the end {share:.0%} with a step, {limits(work, share, memory, cache)}"
         show(f"N = {dim}, {negatives} negatives", rates[""], note)
         for margin, alone in loop_rates(model, collection, options.rounds, generator).items():
             share = float(margin.startswith("each"))
-            show(f"    the loop alone, {margin}", alone, floors(work, share, memory, cache))
+            show(f"    the loop alone, {margin}", alone, limits(work, share, memory, cache))
     print(f"distinct terms of a query {terms[0]:.0f}, of a document {terms[1]:.0f}")
     return kept
 
 
 def cache_rate(model: pn.SSI) -> float:
-    """Bytes a second that one core reads from an array as large as U and V."""
-    size = sum(one.nbytes for one in (model.network.query_vectors, model.network.document_vectors))
+    """Bytes per second that one core reads from an array as large as U and V."""
+    size = sum(vectors.nbytes for vectors in (model.network.query_vectors, model.network.document_vectors))
     return read_rate(size)
 
 
 def print_long_training(collection: Collection, options: argparse.Namespace) -> None:
-    """Many tuples, and the memory of the process."""
+    """Measure training on many tuples, and the memory of its process."""
     settings = {"dim": 50, "embedded_terms": options.words, "negatives": NEGATIVES, "seed": options.seed}
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         found = pool.submit(long_training, collection, options.tuples, settings).result()
@@ -159,7 +159,7 @@ def print_long_training(collection: Collection, options: argparse.Namespace) -> 
 
 
 def print_other_kinds(collection: Collection, options: argparse.Namespace) -> pn.SSI:
-    """Training of the other kinds; the hashed model."""
+    """Measure training of the other kinds of W; returns the hashed model."""
     print("\nother kinds: training, tuples/s, 8 negatives")
     for kind, (tuples, settings) in OTHER_KINDS.items():
         common = {"tuples": tuples, "negatives": NEGATIVES, "epochs": options.rounds + 1, "seed": options.seed}
@@ -173,7 +173,7 @@ def print_other_kinds(collection: Collection, options: argparse.Namespace) -> pn
 
 
 def print_hash_kernels(collection: Collection, folder: Path, options: argparse.Namespace) -> None:
-    """Hash kernels beside Vowpal Wabbit."""
+    """Measure hash kernels beside Vowpal Wabbit."""
     held_out = min(HELD_OUT, len(collection.pairs) // 5)
     tuples = min(HASHED_TUPLES, len(collection.pairs) - held_out)
     settings = {"tuples": tuples, "held_out": held_out, "rounds": options.rounds}

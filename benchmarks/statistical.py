@@ -3,13 +3,14 @@
     python benchmarks/statistical.py
     python benchmarks/statistical.py --pairs 20000 --documents 2000 --rounds 1
 
-Words follow the Zipf-Mandelbrot law. Translation models and BLTM learn from pairs of a title of ten words and a query
-of five, two of them words of the title, from frames through ``fit``. PLSA and LDA learn from documents of 114 words.
-Peers are nltk's IBM Model 1, on fewer pairs; scikit-learn's factorisation with the Kullback-Leibler divergence, whose
-iteration is one of PLSA; and gensim's LDA, whose pass over the documents stands beside an iteration of the sampler.
+Words follow the Zipf-Mandelbrot law. Translation models and BLTM learn from frames, through ``fit``: from pairs of a
+title of ten words and a query of five, two of which are words of the title. PLSA and LDA learn from documents of 114
+words. Peers are nltk's IBM Model 1, on fewer pairs; scikit-learn's factorisation with the Kullback-Leibler divergence,
+one iteration of which equals one of PLSA; and gensim's LDA, one pass of which is compared with one iteration of our
+sampler.
 
-Re-ranking is of 100 queries with 1,000 documents each by docno, and retrieval from all documents of 114 words, frame
-to frame.
+Re-ranking is by docno, of 100 queries with 1,000 documents each; retrieval is from all documents of 114 words. Both go
+from frame to frame.
 """
 
 import argparse
@@ -40,7 +41,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         sizes = {"terms": 10, "shared": 2, "query_terms": 5}
         titles = zipf_collection(Path(name) / "titles", 30_000, options.pairs, generator, **sizes)
-        print("least / median / greatest of repeats")
+        print("lowest / median / highest of repeats")
         models = print_pairs(titles, options)
         print_model_1(titles.head(FEW_PAIRS), options.rounds)
         texts = zipf_collection(Path(name) / "texts", 30_000, options.documents, generator, terms=114, shared=5)
@@ -60,14 +61,14 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def seconds(work: Callable[..., object], *arguments: object, **options: object) -> float:
-    """How long a call takes by the clock."""
+    """Seconds of wall-clock time that a call takes."""
     started = time.perf_counter()
     work(*arguments, **options)
     return time.perf_counter() - started
 
 
 def print_pairs(titles: Collection, options: argparse.Namespace) -> dict[str, LanguageModelRanker]:
-    """Models that learn from pairs, whole fits."""
+    """Measure whole fits of the models that learn from pairs."""
     print(f"{len(titles.pairs):,} pairs, {len(titles.documents.vocabulary):,} words: seconds of fit")
     models = {
         "WordTranslation": pn.WordTranslation(documents=titles.documents),
@@ -85,7 +86,7 @@ def print_pairs(titles: Collection, options: argparse.Namespace) -> dict[str, La
 
 
 def print_model_1(few: Collection, rounds: int) -> None:
-    """IBM Model 1 of the same few pairs by us and by nltk."""
+    """Measure our and nltk's IBM Model 1 on the same few pairs."""
     model = pn.WordTranslation(documents=few.documents)
     model.fit(few.pairs, few.qrels, verbose=False)
     ours, theirs = [], []
@@ -93,19 +94,19 @@ def print_model_1(few: Collection, rounds: int) -> None:
         model.fit(few.pairs, few.qrels, verbose=False)
         ours.append(len(few.pairs) / model.history["seconds"].median())
         theirs.append(len(few.pairs) / nltk_model_1(few))
-    print(f"\nIBM Model 1, {len(few.pairs):,} pairs: pairs of an iteration a second")
+    print(f"\nIBM Model 1, {len(few.pairs):,} pairs: pairs per second in an iteration")
     beside("pn.WordTranslation", spread(ours), "nltk", spread(theirs))
 
 
 def beside(label: str, ours: Rate, peer: str, theirs: Rate, *, less_is_more: bool = False) -> None:
-    """A line of ours and a peer's."""
+    """Print our rate beside a peer's."""
     ratio = theirs[1] / ours[1] if less_is_more else ours[1] / theirs[1]
     print(f"{line(label, ours)}   {peer} {text(theirs)}: {ratio:.1f} times", flush=True)
 
 
 def print_topics(texts: Collection, options: argparse.Namespace) -> dict[str, LanguageModelRanker]:
-    """PLSA and LDA, milliseconds of an iteration, beside a peer's."""
-    print(f"\n{len(texts.documents):,} documents of 114 words, T = {options.topics}: milliseconds of an iteration")
+    """Measure an iteration of PLSA and of LDA beside their peers."""
+    print(f"\n{len(texts.documents):,} documents of 114 words, T = {options.topics}: milliseconds per iteration")
     models = {
         "PLSA": pn.PLSA(options.topics, iterations=ITERATIONS, tolerance=0, documents=texts.documents),
         "LDA": pn.LDA(options.topics, iterations=10 * ITERATIONS, documents=texts.documents),
@@ -133,7 +134,7 @@ def print_rankings(
     rounds: int,
     generator: np.random.Generator,
 ) -> None:
-    """Re-ranking and retrieval of all models over the same documents."""
+    """Measure re-ranking and retrieval by all models over the same documents."""
     documents = texts.documents
     queries = texts.pairs[["qid", "query"]].head(QUERIES)
     queries = queries.assign(query=queries["query"].str.split().str[:5].str.join(" "))
@@ -146,8 +147,8 @@ def print_rankings(
         ignore_index=True,
     )
     print(
-        f"\n{QUERIES} queries of five words: seconds to re-rank {len(candidates):,} rows by docno, again and the first "
-        f"time; milliseconds a query of retrieval from {len(documents):,} documents"
+        f"\n{QUERIES} queries of five words: seconds to re-rank {len(candidates):,} rows by docno, again and for the "
+        f"first time; milliseconds per query to retrieve from {len(documents):,} documents"
     )
     for name, model in models.items():
         model.documents = documents

@@ -1,8 +1,8 @@
-"""Peak memory while a ranker trains, beside what the texts and the network's weights take.
+"""Peak memory while a ranker trains, beside the memory of the texts and of the network's weights.
 
-Each pair is a query and a document of words made of letters, by default three words and a title of eight, a million
-times. What the frame of pairs and the judgements take in memory, their strings included, is counted as text; the
-weights are counted with their gradients and the two moments that Adam keeps.
+Each pair is a query and a document of random words; by default there are a million pairs of three words and a title of
+eight. The frame of pairs and the judgements, including their strings, are counted as text; the weights are counted
+together with their gradients and the two moments that Adam keeps.
 
     python benchmarks/training_memory.py
     python benchmarks/training_memory.py --model Duet --pairs 1000 --query-terms 10 --document-terms 1000 \
@@ -25,15 +25,15 @@ import pt_neural.training.loop  # counts Lightning among the libraries
 
 
 def main() -> None:
-    """Train for an epoch, and print memory before, at the peak, and the difference to the texts."""
+    """Train for an epoch, and print the memory before, at the peak, and at the peak without the texts."""
     arguments = argparse.ArgumentParser(description=main.__doc__)
     arguments.add_argument("--model", choices=["DSSM", "CLSM", "Duet", "MatchTensor", "SSM"], default="CLSM")
     arguments.add_argument("--pairs", type=int, default=1_000_000)
     arguments.add_argument("--words", type=int, default=100_000, help="distinct words")
     arguments.add_argument("--query-terms", type=int, default=3)
     arguments.add_argument("--document-terms", type=int, default=8)
-    arguments.add_argument("--batch-size", type=int, default=1024, help="groups a step, each of five documents")
-    arguments.add_argument("--groups", type=int, default=50_000, help="groups of the epoch; more only take longer")
+    arguments.add_argument("--batch-size", type=int, default=1024, help="groups per step, each of five documents")
+    arguments.add_argument("--groups", type=int, default=50_000, help="groups of the epoch; more take longer")
     arguments = arguments.parse_args()
     libraries = peak_memory()
     generator = np.random.default_rng(13)
@@ -44,7 +44,7 @@ def main() -> None:
     text = sum(int(part.memory_usage(deep=True).sum()) for part in (frame, qrels))
     embedded = arguments.model in ("MatchTensor", "SSM")
     spaces = [synthetic_spaces(texts, 256, 13)] if embedded else []
-    text += sum(one.in_vectors.nbytes for one in spaces)
+    text += sum(embeddings.in_vectors.nbytes for embeddings in spaces)
     print(f"Python and libraries {libraries / 1e9:.2f} GB", flush=True)
     print(f"{arguments.pairs:,} pairs: {text / 1e9:.2f} GB of text; process {peak_memory() / 1e9:.2f} GB", flush=True)
     training = pn.Training(
@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def peak_memory() -> int:
-    """The most bytes that this process has had in memory."""
+    """Peak memory of this process so far, in bytes."""
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 

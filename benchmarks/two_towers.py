@@ -4,9 +4,10 @@
 
 The head of benchmarks/parts/matchzoo.py says how to make that environment.
 
-A title is eight words drawn evenly from 20,000 made of letters, a query three words of its title, a group a query with
-its title and four others. matchzoo-py keeps a dense vector of trigrams for each word, some 3 GB here, and more while it
-trains; --words makes the table smaller. Ratios are of medians, matchzoo-py's of its best setting.
+A title is eight words drawn uniformly from 20,000 random words; a query is three words of its title; a group is a query
+with its title and four others. matchzoo-py keeps a dense vector of trigrams for each word, some 3 GB here and more
+while it trains; --words makes the table smaller. Ratios are of medians, and matchzoo-py's median is that of its best
+setting.
 """
 
 import argparse
@@ -32,9 +33,9 @@ EPOCHS = 4
 
 
 def main() -> None:
-    """Make the texts, run ours and the peer, print rates, ratios and floors."""
+    """Make the texts, run ours and the peer, print rates, ratios and limits."""
     options = parse_arguments()
-    print_floors(options)
+    print_limits(options)
     generator = np.random.default_rng(options.seed)
     texts = synthetic_texts(options.words, options.titles, generator, terms=8, shared=3)
     candidates = synthetic_candidates(options.titles, options.negatives, generator)
@@ -56,7 +57,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--words", type=int, default=20_000, help="distinct words (default 20,000)")
     parser.add_argument("--titles", type=int, default=20_000, help="titles, each with its query (default 20,000)")
     parser.add_argument("--negatives", type=int, default=4, help="negatives in a group (default 4)")
-    parser.add_argument("--groups", type=int, default=256, help="groups the peer trains on a setting (default 256)")
+    parser.add_argument("--groups", type=int, default=256, help="groups per setting for the peer (default 256)")
     parser.add_argument("--rows", type=int, default=1_000_000, help="rows re-ranked from vectors (default 1,000,000)")
     parser.add_argument("--seed", type=int, default=13)
     options = parser.parse_args()
@@ -65,7 +66,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def ours(name: str, texts: Texts, candidates: np.ndarray, options: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    """Our model's rates, from frames and strings to frames and vectors."""
+    """Our model's rates, from frames and strings to frames of scores and vectors."""
     frame = texts.frame()
     training = pn.Training(
         epochs=EPOCHS,
@@ -89,15 +90,15 @@ def ours(name: str, texts: Texts, candidates: np.ndarray, options: argparse.Name
     return {
         "training": spread(len(frame) / model.history["seconds"].iloc[1:]),
         "fitting": EPOCHS * len(frame) / fitting,
-        "encoding": rate(lambda: model.encode_texts(texts.documents), len(frame)),
+        "encoding": rate(lambda: model.encode_documents(texts.documents), len(frame)),
         "scoring": rate(lambda: model.transform(text_pairs), len(text_pairs)),
         "re-ranking": rate(lambda: kept.transform(many), len(many)),
     }
 
 
 def print_rates(name: str, ours: dict[str, Any], theirs: dict | None) -> None:
-    """A line a task: ours, and beside the best setting of the peer."""
-    print(f"\n{name}, least / median / greatest of repeats")
+    """Print a line for each task: our rate beside that of the peer's best setting."""
+    print(f"\n{name}, lowest / median / highest of repeats")
     for task, label in TASKS.items():
         print(line(label, ours[task], theirs and theirs[task]))
     print(line("re-ranking from vectors, rows/s with the frame", ours["re-ranking"]))
@@ -105,11 +106,11 @@ def print_rates(name: str, ours: dict[str, Any], theirs: dict | None) -> None:
     matchzoo.print_memory(theirs)
 
 
-def print_floors(options: argparse.Namespace) -> None:
-    """What this machine allows at best, with a table of projected words: bytes read, then multiply-adds, no overlap.
+def print_limits(options: argparse.Namespace) -> None:
+    """The best this machine allows with a table of projected words: time to read bytes plus time to multiply and add.
 
     Training counts three passes over the texts of a group, one forward and two backward; projecting the words and the
-    optimiser's step, which come once in a batch, are left out.
+    optimiser's step, which happen once per batch, are left out.
     """
     multiply, read = machine_rates()
     print_machine(multiply, read)
@@ -117,7 +118,7 @@ def print_floors(options: argparse.Namespace) -> None:
         flops = 2 * sum(inputs * outputs for inputs, outputs in layers)
         query, title = (flops / multiply + words * rows * 300 * 4 / read for words in (3, 8))
         group = 3 * (query + (options.negatives + 1) * title)
-        print(f"floor, {model}: encoding {1 / title:,.0f} titles/s, training {1 / group:,.0f} groups/s")
+        print(f"limit, {model}: encoding {1 / title:,.0f} titles/s, training {1 / group:,.0f} groups/s")
 
 
 if __name__ == "__main__":

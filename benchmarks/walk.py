@@ -1,7 +1,7 @@
-"""How data walks through the package: the files that a call touches, and how often it comes back to one it has left.
+"""How data walks through the package: the files that a call touches, and how often it returns to one that it has left.
 
-Each step from one file of the package to another, by a call or by its end, is a move; a move to a file that was touched
-before is a return. Few returns mean that a reader can follow the data from file to file.
+Each step from one file of the package to another, by a call or at its end, is a move; a move to a file that was touched
+before is a return. If there are few returns, a reader can follow the data from file to file.
 
     python benchmarks/walk.py
 """
@@ -68,7 +68,7 @@ def collection(documents: int = 60, queries: int = 12) -> tuple[list[dict[str, s
 
 
 def main() -> None:
-    """Print a line for each way through the package."""
+    """Print a line for each walk through the package."""
     corpus, topics, qrels = collection()
     with tempfile.TemporaryDirectory() as folder:
         index = pn.LuceneIndex(f"{folder}/index")

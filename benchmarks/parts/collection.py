@@ -1,4 +1,4 @@
-"""Documents with pairs of a query and a relevant document: of words as uneven as in a language, or of a dataset."""
+"""Documents, and pairs of a query and a relevant document: of random words with uneven frequencies, or a dataset."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,11 +10,11 @@ import pyterrier as pt
 
 import pt_neural as pn
 
-SHIFT = 2.7  # of the Zipf-Mandelbrot law: how often the word of rank r occurs is in proportion to 1/(r + 2.7)
+SHIFT = 2.7  # of the Zipf-Mandelbrot law: the frequency of the word of rank r is proportional to 1/(r + 2.7)
 
 
 class Collection(NamedTuple):
-    """What SSI is trained on.
+    """The texts to train on.
 
     Attributes:
         documents: The documents.
@@ -44,15 +44,15 @@ def zipf_collection(
     shared: int,
     query_terms: int | None = None,
 ) -> Collection:
-    """Random documents, and for each a query that holds some of its words.
+    """Random documents, and for each a query that shares words with it.
 
     Args:
-        path: Where the documents are kept.
-        words: Distinct words, numbered by falling frequency.
+        path: Where to store the documents.
+        words: Number of distinct words, numbered by descending frequency.
         documents: Number of documents.
         generator: Draws the words.
-        terms: Words of a document, those that recur counted again.
-        shared: How many of those of a query are the first of its document; the others are drawn like any.
+        terms: Words of a document, counting repetitions.
+        shared: Words that a query takes from the beginning of its document; its other words are drawn at random.
         query_terms: Words of a query; None for as many as a document has.
     """
     vocabulary = np.array([f"w{number}" for number in range(words)], dtype=object)
@@ -61,21 +61,21 @@ def zipf_collection(
     def drawn(count: int) -> np.ndarray:
         return np.searchsorted(shares, generator.random((documents, count)) * shares[-1])
 
-    of_documents = drawn(terms)
-    of_queries = np.hstack([of_documents[:, :shared], drawn((query_terms or terms) - shared)])
+    document_words = drawn(terms)
+    query_words = np.hstack([document_words[:, :shared], drawn((query_terms or terms) - shared)])
 
     def texts(numbers: np.ndarray) -> Iterator[str]:
         return (" ".join(vocabulary[row]) for row in numbers)
 
     docnos = [f"d{number}" for number in range(documents)]
-    corpus = ({"docno": docno, "text": text} for docno, text in zip(docnos, texts(of_documents), strict=True))
+    corpus = ({"docno": docno, "text": text} for docno, text in zip(docnos, texts(document_words), strict=True))
     index = pn.ForwardIndex.build(path, corpus, fields=["text"], verbose=False)
     qids = [f"q{number}" for number in range(documents)]
-    return Collection(index, pd.DataFrame({"qid": qids, "query": list(texts(of_queries)), "docno": docnos}))
+    return Collection(index, pd.DataFrame({"qid": qids, "query": list(texts(query_words)), "docno": docnos}))
 
 
 def dataset_collection(path: Path, name: str, generator: np.random.Generator) -> Collection:
-    """The documents of a dataset, kept at ``path``, and its pairs for training, shuffled."""
+    """The documents of a dataset, stored at ``path``, and its training pairs, shuffled."""
     dataset = pt.get_dataset(name)
     index = pn.ForwardIndex.build(path, dataset.get_corpus_iter(verbose=False), verbose=False)
     qrels = dataset.get_qrels("train").query("label > 0")

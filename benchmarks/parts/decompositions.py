@@ -1,7 +1,7 @@
 """Truncated singular value decompositions of one tf-idf matrix: ours, scikit-learn's, and gensim's.
 
-Ours is scikit-learn's, whose power iterations are normalised by QR, where its own choice is LU: that is faster, and
-needs more stack than a running Java leaves.
+Ours is scikit-learn's with power iterations normalised by QR. Its default is LU, which is faster but needs more stack
+than a running JVM leaves.
 """
 
 import time
@@ -23,16 +23,16 @@ DIM = 100
 
 
 def print_decompositions(collection: Collection, rounds: int, seed: int) -> None:
-    """A line for each."""
+    """Print a line for each."""
     weights = tf_idf_matrix(collection)
     documents, terms = weights.shape
     print(f"\nLSA, {DIM} dimensions of {documents:,} documents by {terms:,} terms, seconds")
-    for name, one in measure(weights, DIM, rounds, seed).items():
-        print(f"{line(name, one['seconds'])}   energy {one['energy']:,.1f}", flush=True)
+    for name, found in measure(weights, DIM, rounds, seed).items():
+        print(f"{line(name, found['seconds'])}   energy {found['energy']:,.1f}", flush=True)
 
 
 def measure(weights: csr_array, dim: int, rounds: int, seed: int) -> dict[str, Any]:
-    """Seconds of processor time of each, and the energy that it keeps: the sum of squared singular values."""
+    """Seconds of processor time of each, and the energy that it retains: the sum of squared singular values."""
     peers = {
         "as pn.LSA decomposes": lambda: decompose(weights, dim, seed)[1],
         "scikit-learn TruncatedSVD": lambda: scikit_learn(weights, dim, seed),
@@ -51,18 +51,18 @@ def measure(weights: csr_array, dim: int, rounds: int, seed: int) -> dict[str, A
 
 
 def tf_idf_matrix(collection: Collection) -> csr_array:
-    """The first documents by terms, rows of length 1."""
+    """The matrix of the first documents by terms, with rows of length 1."""
     documents = collection.documents
-    some = documents.all().take(np.arange(min(DOCUMENTS, len(documents))))
-    return TfIdf(documents.vocabulary, sublinear_tf=True).of_sequences(some)
+    first = documents.all().take(np.arange(min(DOCUMENTS, len(documents))))
+    return TfIdf(documents.vocabulary, sublinear_tf=True).of_sequences(first)
 
 
 def scikit_learn(weights: csr_array, dim: int, seed: int) -> np.ndarray:
-    """Singular values by its own settings."""
+    """Singular values with the library's own settings."""
     return TruncatedSVD(dim, random_state=seed).fit(weights.astype(np.float64)).singular_values_
 
 
 def gensim(weights: csr_array, dim: int, seed: int) -> np.ndarray:
-    """Singular values by its own settings."""
+    """Singular values with the library's own settings."""
     corpus = Sparse2Corpus(csr_matrix(weights), documents_columns=False)
     return LsiModel(corpus, num_topics=dim, random_seed=seed).projection.s

@@ -1,4 +1,4 @@
-"""Rate and size of what a ranker keeps of documents."""
+"""The rate of storing document representations, and their size."""
 
 import itertools
 from pathlib import Path
@@ -9,7 +9,7 @@ from parts.rates import Rate, rate
 
 
 def keep(model: Any, frame: pd.DataFrame, dtype: str, folder: Path) -> tuple[Any, dict[str, Rate | float]]:
-    """What a model keeps of the documents of a frame, the rate of making it, and its bytes a document."""
+    """The stored representations of a frame's documents, the rate of making them, and their bytes per document."""
     paths = (folder / f"{dtype}-{number}" for number in itertools.count())
     corpus = frame[["docno", "text"]].to_dict("records")
     keeping = rate(lambda: model.index(next(paths), corpus, dtype=dtype, verbose=False), len(corpus), repeats=2)

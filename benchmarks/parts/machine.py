@@ -7,7 +7,7 @@ import torch
 
 
 def machine_rates() -> tuple[float, float]:
-    """Operations per second of matrix products, and bytes per second read."""
+    """Floating-point operations per second of matrix products, and bytes per second read."""
     return gemm_rate(), read_rate()
 
 
@@ -30,7 +30,7 @@ def read_rate(size: int = 2**28) -> float:
 
 
 def shortest(work: Callable[[], object], repeats: int = 7) -> float:
-    """Shortest time of the repeats in seconds."""
+    """The shortest time of the repeats, in seconds."""
     times = []
     for _ in range(repeats):
         started = time.perf_counter()

@@ -24,25 +24,25 @@ def add_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
-    """End the program if the interpreter is named and not there."""
+    """Stop with an error message if the interpreter is named but does not exist."""
     if options.matchzoo and not shutil.which(options.matchzoo):
-        parser.error(f"PT_NEURAL_MATCHZOO or --matchzoo names {options.matchzoo}, which is no program")
+        parser.error(f"PT_NEURAL_MATCHZOO or --matchzoo names {options.matchzoo}, which is not a program")
 
 
 def measure(python: str | None, script: str, data: Path, **options: object) -> dict | None:
-    """What a script of benchmarks/peers prints about this data; None without an interpreter."""
+    """The figures that a script of benchmarks/peers prints for this data; None without an interpreter."""
     if not python:
         return None
     arguments = [part for name, value in options.items() for part in (f"--{name}", str(value))]
     command = [python, str(PEERS / script), "--data", str(data), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, cwd=data.parent)
     if done.returncode:
-        raise SystemExit(f"matchzoo-py failed; its last words:\n{done.stderr[-2000:]}")
+        raise SystemExit(f"matchzoo-py failed; the end of its output:\n{done.stderr[-2000:]}")
     return json.loads(done.stdout.splitlines()[-1])
 
 
 def print_memory(theirs: dict | None) -> None:
-    """Its memory and the table that some models make beforehand, or how to have it measured."""
+    """Print matchzoo-py's memory and the table that some models make beforehand, or how to have it measured."""
     if theirs is None:
         print("matchzoo-py is not measured: set PT_NEURAL_MATCHZOO to the python of an environment that has it;")
         print("the head of benchmarks/parts/matchzoo.py says how to make one")

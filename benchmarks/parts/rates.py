@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-Rate = list[float]  # least, median and greatest
+Rate = list[float]  # lowest, median and highest
 
 
 def rate(
     work: Callable[[], object], items: int, repeats: int = 5, *, clock: Callable[[], float] = time.perf_counter
 ) -> Rate:
-    """Items a second, over the repeats."""
+    """Items per second over the repeats."""
     rates = []
     for _ in range(repeats):
         started = clock()
@@ -23,15 +23,15 @@ def rate(
 
 
 def spread(rates: Any) -> Rate:
-    """Least, median and greatest."""
+    """Lowest, median and highest."""
     return [float(value) for value in np.quantile(rates, [0, 0.5, 1])]
 
 
 def merged(rounds: Sequence[Any]) -> Any:
-    """The same measurements of several rounds as one: rates over all of them, anything else as in the first."""
+    """Merge the same measurements of several rounds: rates over all rounds, anything else from the first."""
     first = rounds[0]
     if isinstance(first, dict):
-        return {name: merged([one[name] for one in rounds]) for name in first}
+        return {name: merged([found[name] for found in rounds]) for name in first}
     if isinstance(first, list) and isinstance(first[0], float):
         least, median, greatest = zip(*rounds, strict=True)
         return [min(least), statistics.median(median), max(greatest)]
@@ -41,22 +41,22 @@ def merged(rounds: Sequence[Any]) -> Any:
 
 
 def best_setting(settings: list[dict]) -> dict:
-    """The setting of a peer with the greatest median."""
+    """A peer's setting with the highest median."""
     return max(settings, key=lambda found: found["rate"][1])
 
 
 def line(label: str, ours: Rate, theirs: list[dict] | None = None, units: int = 1) -> str:
-    """Our rate, and beside it that of matchzoo-py's best setting times so many units, with the ratio of medians."""
+    """Our rate beside that of matchzoo-py's best setting, multiplied by ``units``, and the ratio of medians."""
     shown = f"{label:58}{text(ours):>30}"
     if theirs is None:
         return shown
     best = best_setting(theirs)
-    found = [units * one for one in best["rate"]]
+    found = [units * rate for rate in best["rate"]]
     ratio = ours[1] / found[1]
     times = f"{ratio:.1f}" if ratio < 10 else f"{ratio:,.0f}"
     return f"{shown}   matchzoo-py {text(found)} in batches of {best['batch_size']}: {times} times"
 
 
 def text(rates: Rate) -> str:
-    """A rate as it is printed, with a decimal where it is small."""
-    return " / ".join(f"{one:,.1f}" if max(rates) < 100 else f"{one:,.0f}" for one in rates)
+    """A rate as it is printed, with a decimal if it is small."""
+    return " / ".join(f"{rate:,.1f}" if max(rates) < 100 else f"{rate:,.0f}" for rate in rates)

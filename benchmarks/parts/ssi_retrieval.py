@@ -1,4 +1,4 @@
-"""How long retrieval from a whole collection takes by q'Wd, and how long its bytes alone would."""
+"""How long retrieval by q'Wd from a whole collection takes, and how long only reading its bytes would."""
 
 import time
 from pathlib import Path
@@ -14,25 +14,25 @@ from pt_neural.rankers import RepresentationRanker, Retriever, TermVectors
 BLOCK = 200  # queries that are answered at once
 ALONE = 20  # queries that are answered one by one in each round
 KEYWORDS = 5
-WEIGHT = 8  # bytes of a weight with its place
+WEIGHT = 8  # bytes of a weight and its position
 
 
 def print_retrieval(
     models: dict[str, RepresentationRanker], collection: Collection, folder: Path, rounds: int, memory: float
 ) -> None:
-    """A line for each model, long queries and keywords, one by one and at once."""
-    print("\nretrieval, milliseconds a query")
+    """Print lines for each model: long queries and keyword queries, one by one and all at once."""
+    print("\nretrieval, milliseconds per query")
     for name, kinds in measure(models, collection, folder, rounds).items():
-        for kind, one in kinds.items():
-            floor = f"{one['bytes'] / 1e6:.1f} MB, floor {1000 * one['bytes'] / memory:.1f}"
-            print(f"{line(f'{name}: queries of {kind}, one by one', one['alone'])}   {floor}")
-            print(line(f"{name}: queries of {kind}, {BLOCK} at once", one["block"]))
+        for kind, found in kinds.items():
+            limit = f"{found['bytes'] / 1e6:.1f} MB, limit {1000 * found['bytes'] / memory:.1f}"
+            print(f"{line(f'{name}: queries of {kind}, one by one', found['alone'])}   {limit}")
+            print(line(f"{name}: queries of {kind}, {BLOCK} at once", found["block"]))
 
 
 def measure(
     models: dict[str, RepresentationRanker], collection: Collection, folder: Path, rounds: int
 ) -> dict[str, Any]:
-    """Milliseconds a query of each model, for long queries and for keywords."""
+    """Milliseconds per query of each model, for long queries and for keywords."""
     found: dict[str, Any] = {}
     for name, model in models.items():
         vectors = model.index(folder / name.replace(" ", "-"), collection.documents, verbose=False)
@@ -45,7 +45,7 @@ def measure(
 
 
 def query_sets(collection: Collection) -> dict[str, pd.DataFrame]:
-    """The queries of some pairs, and their first words."""
+    """The queries of the first pairs, in full and cut to their first words."""
     queries = collection.pairs[["qid", "query"]].drop_duplicates("qid").head(BLOCK)
     words = queries["query"].str.split()
     long, short = f"{words.str.len().median():.0f} words", f"{KEYWORDS} words"
@@ -53,7 +53,7 @@ def query_sets(collection: Collection) -> dict[str, pd.DataFrame]:
 
 
 def times(retriever: Retriever, queries: pd.DataFrame, rounds: int) -> dict[str, Rate]:
-    """Milliseconds of processor time a query, frame to frame: of queries one by one, and of a block."""
+    """Milliseconds of processor time per query, from frame to frame: one by one, and in a block."""
     retriever.transform(queries.head(2))
     alone = [milliseconds(retriever, queries.iloc[[number]]) for _ in range(rounds) for number in range(ALONE)]
     block = [milliseconds(retriever, queries) / len(queries) for _ in range(rounds)]
@@ -68,9 +68,9 @@ def milliseconds(retriever: Retriever, queries: pd.DataFrame) -> float:
 
 
 def bytes_read(model: RepresentationRanker, vectors: TermVectors, texts: pd.Series) -> float:
-    """Bytes that a query alone must read: latent vectors, and the weights of its terms in documents, or all of them.
+    """Bytes that a single query must read: latent vectors, and the documents' weights of its terms, or of all terms.
 
-    The weights of W that a hashed W looks up, one for each word of the query and each of the vocabulary, count too.
+    With a hashed W, this includes the weights of W, one for each pair of a query word and a word of the vocabulary.
     """
     queries = model.represent_queries(texts.tolist())
     latent = 0 if queries.dense is None else vectors.vectors.dense.nbytes

@@ -1,4 +1,4 @@
-"""How many tuples a second SSI learns from, and how many memory would allow."""
+"""How many tuples per second SSI learns from, and how many memory would allow."""
 
 import time
 from functools import partial
@@ -16,18 +16,18 @@ from pt_neural.models.ssi.network import Network
 from pt_neural.models.ssi.steps import Rates, Texts, Tuples, learn
 
 MARGIN = 1.0
-SAMPLE = 1000  # tuples of which the share with a step is measured
-IN_THE_LOOP = 20_000  # tuples that the compiled loop alone is timed on
-EVERY, NO = 1e9, -1e9  # margins that each tuple violates, and none
+SAMPLE = 1000  # tuples on which the share with a step is measured
+IN_THE_LOOP = 20_000  # tuples on which the compiled loop alone is timed
+EVERY, NO = 1e9, -1e9  # margins that every tuple violates, and that no tuple violates
 
 
 class Work(NamedTuple):
-    """What a tuple of a group asks of memory.
+    """What a training tuple demands of memory.
 
     Attributes:
         dim: N.
         query_terms: Distinct terms of a query, on average.
-        document_terms: Those of a document.
+        document_terms: Distinct terms of a document, on average.
         negatives: Negatives of a group.
     """
 
@@ -37,10 +37,10 @@ class Work(NamedTuple):
     negatives: int
 
     def bytes(self, share: float) -> float:
-        """Bytes of U and V that are read and written for a tuple, if such a share of the tuples makes a step.
+        """Bytes of U and V that are read and written per tuple, if this share of the tuples makes a step.
 
-        A step reads and writes the columns of the three texts. The score reads those of d-, and those of q and d+ for
-        the first tuple of a group and after a step; else their vectors are still those of the weights.
+        A step reads and writes the columns of the three texts. Scoring reads the columns of d-; it reads those of q and
+        d+ only for the first tuple of a group and after a step, because otherwise their vectors are still valid.
         """
         anew = (1 + (self.negatives - 1) * share) / self.negatives
         scores = self.document_terms + (self.query_terms + self.document_terms) * anew
@@ -49,12 +49,12 @@ class Work(NamedTuple):
 
 
 class Trained(NamedTuple):
-    """A model and how its training went.
+    """A trained model, and how fast it was trained.
 
     Attributes:
         model: The model.
-        rates: Tuples a second by the clock, of the epochs after the first; for each stage of the training, by its name.
-        core: The share of one core that the process had meanwhile.
+        rates: Tuples per second of wall-clock time in the epochs after the first, by the name of the training stage.
+        core: The share of one core that the process had in that time.
     """
 
     model: pn.SSI
@@ -65,7 +65,7 @@ class Trained(NamedTuple):
 def fit(
     kind: str, collection: Collection, *, tuples: int, negatives: int, epochs: int, seed: int, **settings: Any
 ) -> Trained:
-    """Train on so many tuples in each epoch, from frames."""
+    """Train from frames, on this many tuples in each epoch."""
     groups = min(-(-tuples // negatives), len(collection.pairs))
     training = pn.Training(
         epochs=epochs,
@@ -84,15 +84,15 @@ def fit(
 
 
 def stage_rates(history: pd.DataFrame, tuples: int) -> dict[str, Rate]:
-    """Tuples a second of each stage, where a sparse W has fewer weights at each, or parts of W learn in turn."""
+    """Tuples per second of each stage: a sparse W loses weights from stage to stage, or parts of W learn in turn."""
     column = next((name for name in ("nonzeros", "model") if name in history), None)
     stages = [("", history)] if column is None else history.groupby(column, sort=False)
-    names = {"nonzeros": "{:,} weights a row", "model": "{}", None: "{}"}
+    names = {"nonzeros": "{:,} weights per row", "model": "{}", None: "{}"}
     return {names[column].format(stage): spread(tuples / records["seconds"].iloc[1:]) for stage, records in stages}
 
 
 def share_of_steps(model: pn.SSI, collection: Collection, generator: np.random.Generator) -> float:
-    """The share of random tuples that would make a step, by the weights as they are."""
+    """The share of random tuples that would make a step with the current weights."""
     pairs, docnos = collection.pairs.head(SAMPLE), np.array(collection.documents.docnos, dtype=object)
     others = pairs.assign(docno=docnos[generator.integers(len(docnos), size=len(pairs))])
     relevant, other = (model.transform(rows)["score"].to_numpy() for rows in (pairs, others))
@@ -100,7 +100,7 @@ def share_of_steps(model: pn.SSI, collection: Collection, generator: np.random.G
 
 
 def loop_rates(model: pn.SSI, collection: Collection, repeats: int, generator: np.random.Generator) -> dict[str, Rate]:
-    """Tuples a second of processor time in the compiled loop alone, where each makes a step, and where none does."""
+    """Tuples per second of processor time in the compiled loop alone, if every tuple makes a step and if none does."""
     negatives = model.training.num_negatives
     pairs = collection.pairs.head(IN_THE_LOOP // negatives)
     features, documents = model.features, collection.documents
@@ -119,9 +119,9 @@ def loop_rates(model: pn.SSI, collection: Collection, repeats: int, generator: n
 
 
 def take(network: Network, texts: Texts, tuples: Tuples, margin: float) -> float:
-    """Make steps too small to change anything: the loss."""
-    still = Rates(1e-12, 0.0, 0.0, 0.0, margin)
-    return learn(network.parts(), texts, tuples, still)[0]
+    """The loss, after steps that are too small to change anything."""
+    tiny = Rates(1e-12, 0.0, 0.0, 0.0, margin)
+    return learn(network.parts(), texts, tuples, tiny)[0]
 
 
 def distinct_terms(model: pn.SSI, collection: Collection) -> tuple[float, float]:
@@ -133,7 +133,7 @@ def distinct_terms(model: pn.SSI, collection: Collection) -> tuple[float, float]
 
 
 def long_training(collection: Collection, tuples: int, options: dict[str, Any]) -> dict[str, Any]:
-    """Train on so many tuples, in a process of its own, whose peak of memory is this training's."""
+    """Train on this many tuples; run in a process of its own, so that the peak of memory is that of the training."""
     before = peak_memory()
     groups = len(collection.pairs)
     epochs = max(2, -(-tuples // (groups * options["negatives"])))
@@ -150,6 +150,6 @@ def long_training(collection: Collection, tuples: int, options: dict[str, Any]) 
 
 
 def peak_memory() -> int:
-    """Greatest resident memory of this process so far, in bytes; that of the process which started it is left out."""
+    """Peak resident memory of this process so far, in bytes, without that of the process that started it."""
     status = Path("/proc/self/status").read_text(encoding="utf-8")
     return int(status.split("VmHWM:")[1].split()[0]) * 1024

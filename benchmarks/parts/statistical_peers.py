@@ -1,4 +1,4 @@
-"""What topic and translation models are timed beside, each by its own settings."""
+"""The peers of topic and translation models, each with its own settings."""
 
 import time
 
@@ -12,7 +12,7 @@ from sklearn.decomposition import NMF
 
 
 def nltk_model_1(collection: Collection, iterations: int = 2) -> float:
-    """Seconds of an iteration of nltk's IBM Model 1 from documents to queries."""
+    """Seconds per iteration of nltk's IBM Model 1 from documents to queries."""
     terms, documents = np.array(collection.documents.vocabulary.terms, dtype=object), collection.documents
     sequences = documents.sequences(collection.pairs["docno"])
     queries = collection.pairs["query"].str.split()
@@ -27,7 +27,7 @@ def nltk_model_1(collection: Collection, iterations: int = 2) -> float:
 
 
 def scikit_learn_plsa(counts: csr_array, topics: int, iterations: int, seed: int) -> float:
-    """Seconds of an iteration of non-negative factorisation with the Kullback-Leibler divergence."""
+    """Seconds per iteration of non-negative matrix factorisation with the Kullback-Leibler divergence."""
     settings = {"beta_loss": "kullback-leibler", "solver": "mu", "init": "random", "tol": 0, "random_state": seed}
 
     def timed(count: int) -> float:
@@ -39,7 +39,7 @@ def scikit_learn_plsa(counts: csr_array, topics: int, iterations: int, seed: int
 
 
 def gensim_lda(counts: csr_array, topics: int, seed: int) -> float:
-    """Seconds of one pass over the documents."""
+    """Seconds of one pass of gensim's LDA over the documents."""
     corpus = Sparse2Corpus(csr_matrix(counts), documents_columns=False)
     started = time.perf_counter()
     LdaModel(corpus, num_topics=topics, random_state=seed)

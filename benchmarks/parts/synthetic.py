@@ -1,4 +1,4 @@
-"""Texts made of random words, the same for the same seed."""
+"""Texts of random words, reproducible by seed."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 class Texts(NamedTuple):
-    """Documents, and for each a query to which it is the relevant one."""
+    """Documents, and for each a query for which it is the relevant document."""
 
     queries: list[str]
     documents: list[str]
@@ -32,9 +32,9 @@ def synthetic_texts(
     others: int = 0,
     letters: str = LETTERS,
 ) -> Texts:
-    """Documents of so many terms drawn evenly from words made of the letters.
+    """Documents of ``terms`` terms, drawn uniformly from random words made of the letters.
 
-    A query holds the first terms of its document, ``shared`` of them, and ``others`` drawn like those of documents.
+    A query has the first ``shared`` terms of its document, and ``others`` more drawn at random.
     """
     vocabulary = synthetic_words(words, generator, letters).astype(object)
     drawn = vocabulary[generator.integers(words, size=(documents, terms))]
@@ -44,28 +44,28 @@ def synthetic_texts(
 
 
 def synthetic_candidates(documents: int, negatives: int, generator: np.random.Generator) -> np.ndarray:
-    """Numbers of documents for each query, its own first: (documents, 1 + negatives)."""
+    """The numbers of each query's documents, its own document first: (documents, 1 + negatives)."""
     own = np.arange(documents)[:, None]
     steps = generator.integers(1, documents, size=(documents, negatives))
     return np.hstack([own, (own + steps) % documents])  # a document is never its own negative
 
 
 def candidate_frame(frame: pd.DataFrame, candidates: np.ndarray) -> pd.DataFrame:
-    """A frame of queries and their documents, with the candidates of each query in place of its document."""
+    """A frame of queries and documents, with each query's candidates in place of its document."""
     rows = frame[["qid", "query"]].loc[np.repeat(np.arange(len(candidates)), candidates.shape[1])]
     documents = frame[["docno", "text"]].loc[candidates.ravel()]
     return pd.concat([rows.reset_index(drop=True), documents.reset_index(drop=True)], axis=1)
 
 
 def synthetic_spaces(texts: Texts, dim: int, seed: int) -> pn.EmbeddingSpaces:
-    """A random vector for each word of the documents, IN and OUT the same."""
+    """A random vector for each word of the documents, the same for IN and OUT."""
     words = sorted({word for text in texts.documents for word in text.split()})
     vectors = np.random.default_rng(seed).normal(size=(len(words), dim)).astype(np.float32)
     return pn.EmbeddingSpaces.from_vectors(words, vectors, vectors)
 
 
 def synthetic_words(count: int, generator: np.random.Generator, letters: str = LETTERS) -> np.ndarray:
-    """So many different words of four to ten letters."""
+    """This many distinct words of four to ten letters."""
     words: dict[str, None] = {}
     while len(words) < count:
         words["".join(generator.choice(list(letters), size=generator.integers(4, 11)))] = None

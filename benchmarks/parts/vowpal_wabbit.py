@@ -1,14 +1,14 @@
 """Hash kernels of SSI and of Vowpal Wabbit, learned in one pass from the same tuples.
 
-Vowpal Wabbit may have an environment of its own, made once:
+Vowpal Wabbit can have its own environment, made once:
 
     python3.11 -m venv vw
     vw/bin/pip install vowpalwabbit==9.11.9
 
-Its two namespaces q and d are crossed (-q qd), without the constant, so that a feature is a pair of a word of the query
-and one of the document; their weights share a table of 2^20, ours one of a million. What differs: it has no loss on
-pairs of documents, and learns (q, d+) as an example of +1 and (q, d-) as one of -1 by the hinge loss, where ours makes
-the difference of their scores larger. It has no identity beside the table, and so ours is left out here.
+Its two namespaces q and d are crossed (-q qd), without the constant, so that a feature is a pair of a query word and a
+document word. The weights share a table of 2^20 entries; ours has a million. There are two differences. It has no loss
+on pairs of documents, so it learns (q, d+) as an example of +1 and (q, d-) as one of -1 by the hinge loss, whereas ours
+increases the difference of their scores. And it has no identity beside the table, so ours is left out here.
 """
 
 import json
@@ -48,24 +48,24 @@ class Tuples(NamedTuple):
     documents: csr_array
     pairs: np.ndarray
 
-    def rows(self, some: slice) -> "Tuples":
-        """Some of the tuples."""
-        return self._replace(queries=self.queries[some], pairs=self.pairs[some])
+    def rows(self, part: slice) -> "Tuples":
+        """A slice of the tuples."""
+        return self._replace(queries=self.queries[part], pairs=self.pairs[part])
 
 
 def measure(
     python: str | None, collection: Collection, folder: Path, *, tuples: int, held_out: int, rounds: int
 ) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """Examples a second of ours and of its own settings, two for a tuple, and the rank loss on tuples held out."""
+    """Our and its examples per second (two per tuple), and the rank loss on held-out tuples."""
     given = tuples_of(collection, tuples, held_out)
     train, test = given.rows(slice(tuples)), given.rows(slice(tuples, None))
     return ours(train, test, rounds), theirs(python, train, test, folder, rounds) if python else None
 
 
 def tuples_of(collection: Collection, *counts: int) -> Tuples:
-    """So many tuples for learning, and others, of the first pairs.
+    """Parts of so many tuples each, from the first pairs.
 
-    d- is d+ of the tuple before, of the same ones, lest documents that are held out be known as irrelevant.
+    d- is d+ of the tuple before it in the same part, so that training does not see held-out documents as irrelevant.
     """
     documents, pairs = collection.documents, collection.pairs.head(sum(counts))
     numbers = {docno: number for number, docno in enumerate(documents.docnos)}
@@ -74,34 +74,34 @@ def tuples_of(collection: Collection, *counts: int) -> Tuples:
     return Tuples(
         weights.of_texts(pairs["query"]),
         weights.of_sequences(documents.all()),
-        np.concatenate([np.column_stack([some, np.roll(some, 1)]) for some in relevant]),
+        np.concatenate([np.column_stack([part, np.roll(part, 1)]) for part in relevant]),
     )
 
 
 def ours(train: Tuples, test: Tuples, rounds: int) -> dict[str, Any]:
-    """Margin ranking steps of W from 0, as SSI makes them."""
+    """Our margin ranking steps, which start from W = 0, as in SSI."""
     terms = train.documents.shape[1]
     texts, rates = texts_of(train), Rates(LEARNING_RATES["hash"], 0.0, 0.0, 0.0, 1.0)
     shape = Shape(terms, terms, pairs=HASH_SIZE, shared_pairs=True)
     networks = [Network.start(shape, torch.Generator()) for _ in range(rounds + 1)]
     learn_from(networks.pop(), texts, train.pairs[:10], rates)  # compiles
-    left = iter(networks)
+    fresh = iter(networks)
     learning = rate(
-        lambda: learn_from(next(left), texts, train.pairs, rates), train.pairs.size, rounds, clock=time.process_time
+        lambda: learn_from(next(fresh), texts, train.pairs, rates), train.pairs.size, rounds, clock=time.process_time
     )
     return {"rate": learning, "rank loss": rank_loss(networks[0], test)}
 
 
 def learn_from(network: Network, texts: Texts, pairs: np.ndarray, rates: Rates, first: int = 0) -> float:
-    """Take tuples one after the other, whose queries are numbered from ``first``: the sum of their losses."""
+    """Learn from tuples in order; their queries are numbered from ``first``. Returns the sum of their losses."""
     queries, valid = first + np.arange(len(pairs)), np.ones(pairs.shape, dtype=bool)
     return learn(network.parts(), texts, Numbers(queries, np.ascontiguousarray(pairs), valid), rates)[0]
 
 
 def rank_loss(network: Network, tuples: Tuples) -> float:
-    """The share of tuples whose d+ scores no higher than d-: those with a loss at the least margin there is."""
-    texts, still = texts_of(tuples), Rates(0.0, 0.0, 0.0, 0.0, 1e-12)
-    losses = [learn_from(network, texts, tuples.pairs[[row]], still, row) for row in range(len(tuples.pairs))]
+    """The share of tuples whose d+ scores no higher than d-: those with a loss at a tiny margin."""
+    texts, no_change = texts_of(tuples), Rates(0.0, 0.0, 0.0, 0.0, 1e-12)
+    losses = [learn_from(network, texts, tuples.pairs[[row]], no_change, row) for row in range(len(tuples.pairs))]
     return float(np.mean(np.array(losses) > 0))
 
 
@@ -112,13 +112,13 @@ def texts_of(tuples: Tuples) -> Texts:
 
 
 def theirs(python: str, train: Tuples, test: Tuples, folder: Path, rounds: int) -> dict[str, Any]:
-    """What benchmarks/peers/vowpal_wabbit.py prints, with the rank loss of its scores."""
+    """The figures that benchmarks/peers/vowpal_wabbit.py prints, with the rank loss of its scores."""
     for name, tuples in (("train", train), ("test", test)):
         (folder / f"{name}.txt").write_text("".join(examples(tuples)), encoding="utf-8")
     command = [python, str(SCRIPT), "--folder", str(folder), "--rounds", str(rounds), "--bits", str(BITS)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
-        raise SystemExit(f"Vowpal Wabbit failed; its last words:\n{done.stderr[-2000:]}")
+        raise SystemExit(f"Vowpal Wabbit failed; the end of its output:\n{done.stderr[-2000:]}")
     found = json.loads(done.stdout.splitlines()[-1])
     for one in found["settings"].values():
         relevant, other = np.reshape(one.pop("scores"), (-1, 2)).T
@@ -136,13 +136,13 @@ def examples(tuples: Tuples) -> Iterator[str]:
 
 def features(matrix: csr_array, row: int) -> str:
     """The terms of a text with their weights."""
-    some = slice(*matrix.indptr[row : row + 2])
-    terms = zip(matrix.indices[some], matrix.data[some], strict=True)
+    entries = slice(*matrix.indptr[row : row + 2])
+    terms = zip(matrix.indices[entries], matrix.data[entries], strict=True)
     return " ".join(f"{term}:{weight:.6f}" for term, weight in terms)
 
 
 def print_rates(ours: dict[str, Any], theirs: dict[str, Any] | None) -> None:
-    """A line for each, with the ratio of medians."""
+    """Print a line for each, with the ratio of medians."""
     print(f"{'SSI':58}{text(ours['rate']):>30}   rank loss {ours['rank loss']:.3f}")
     if theirs is None:
         print("Vowpal Wabbit is not measured: set PT_NEURAL_VOWPAL_WABBIT to the python of an environment that has it;")

@@ -3,7 +3,7 @@
     python matchzoo_drmm.py --data data.json
 
 The head of matchzoo_runs.py says how it is run. Its histograms have no bin of their own for exact matches, and its gate
-is by the words' vectors, which it trains. What is in its favour: its texts are term ids before the clock starts.
+uses the words' vectors, which it trains. In its favour, its texts are term ids before the clock starts.
 
 Prints JSON.
 """

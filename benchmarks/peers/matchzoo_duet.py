@@ -2,13 +2,13 @@
 
     python matchzoo_duet.py --data data.json
 
-The head of matchzoo_runs.py says how it is run. The shapes are the paper's as far as its network has them; what it
-lacks is in its favour:
+The head of matchzoo_runs.py says how it is run. The shapes are the paper's as far as its network allows; the
+differences are in its favour:
 
 - maxima over windows of 100 terms that do not overlap, so 9 where the paper's stride of 1 gives 899, and a first match
-  layer of 2,700 inputs, not 269,700;
+  layer with 2,700 inputs instead of 269,700;
 - a 1x1 convolution and a dense layer on the query's side without tanh;
-- letter n-graphs of one length, not of 1 to 5; where words are made of 12 letters there are 2,016 of length 3.
+- letter n-graphs of one length instead of lengths 1 to 5; words of 12 letters have 2,016 of length 3.
 
 Prints JSON.
 """

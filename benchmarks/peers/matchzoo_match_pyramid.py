@@ -2,13 +2,13 @@
 
     python matchzoo_match_pyramid.py --data data.json
 
-The head of matchzoo_runs.py says how it is run. The shapes are Match-Tensor's as far as its network has them, with 18
-filters of three query words by four document words, which weigh as much as six each of three, four and five, then 20 of
-1 x 1, and one value for each query word. What it lacks is in its favour:
+The head of matchzoo_runs.py says how it is run. The shapes are Match-Tensor's as far as its network allows: 18 filters
+of three query words by four document words, which have as many weights as six each of three, four and five, then 20 of
+1 x 1, and one value for each query word. The differences are in its favour:
 
 - no network reads the words in context: the match matrix has one channel, the dot products of word vectors;
-- word vectors stay fixed as ours do; its tutorial trains them, which is measured too;
-- a mean over the document's words, not a maximum, and no layer between it and the score;
+- word vectors stay fixed, as ours do; its tutorial trains them, which is measured too;
+- a mean over the document's words instead of a maximum, and no layer between it and the score;
 - its texts are term ids before the clock starts.
 
 Prints JSON.
@@ -75,7 +75,7 @@ def prepare(data: dict, document_terms: int) -> tuple:
 
 
 def match_pyramid(context: dict, options: argparse.Namespace, negatives: int, *, fixed: bool = True) -> torch.nn.Module:
-    """Match-Tensor's sizes, over random vectors, which stay as they are or are trained."""
+    """A network of Match-Tensor's sizes over random vectors, which are trained or stay fixed."""
     vectors = np.random.default_rng(options.seed).normal(size=(context["vocab_size"], options.dim))
     return build_model(
         mz.models.MatchPyramid,

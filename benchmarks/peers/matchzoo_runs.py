@@ -1,14 +1,14 @@
-"""What the scripts that measure matchzoo-py share: how it is made to run, and how its training and scoring are timed.
+"""Shared by the scripts that measure matchzoo-py: how it is made to run, and how its training and scoring are timed.
 
-Everything goes through matchzoo-py's own preprocessors, loaders and trainer, put together as in its tutorials. What it
-is given beyond them is in its favour, or lets it run at all on a current Python:
+Everything goes through matchzoo-py's own preprocessors, loaders and trainer, put together as in its tutorials. The
+following additions are in its favour, or let it run at all on a current Python:
 
 - ``collections.Iterable``, which Python 3.10 removed;
-- white space as tokeniser, as nltk's own needs a download;
+- splitting at white space, because nltk's tokeniser needs a download;
 - plain stochastic gradient descent, the cheapest optimiser;
-- loading of batches with and without a process of its own.
+- loading of batches both with and without a separate process.
 
-Rates are (least, median, greatest) over the batches after the first, so tables and start-up do not count. Memory is
+Rates are (lowest, median, highest) over the batches after the first, so tables and start-up do not count. Memory is
 that of this process, without the one that prepares batches.
 """
 
@@ -37,7 +37,7 @@ nltk.word_tokenize = str.split
 
 @dataclass
 class Runs:
-    """A model with what fills and pads its batches, each group one positive and so many negatives."""
+    """A model with the callbacks that fill and pad its batches; a group is one positive and ``negatives`` negatives."""
 
     model: torch.nn.Module
     callbacks: list
@@ -45,7 +45,7 @@ class Runs:
     negatives: int
 
     def train(self, pack: mz.DataPack, batch_size: int, workers: int, least: int) -> dict:
-        """Groups of a query, its positive and its negatives per second, from loading to the optimiser's step."""
+        """Groups per second (a query, its positive and its negatives), from loading to the optimiser's step."""
         wanted = (math.ceil(least / batch_size) + 1) * batch_size
         pack = pack[: wanted * (self.negatives + 1)]
         settings = {"mode": "pair", "num_neg": self.negatives, "batch_size": batch_size}
@@ -62,7 +62,7 @@ class Runs:
         }
 
     def predict(self, pack: mz.DataPack, pairs: int, workers: int, least: int, *, units: int = 1) -> dict:
-        """Units per second from loading to the score, in batches of so many pairs that count as ``units`` each."""
+        """Units per second from loading to the score, in batches of ``pairs`` pairs that count as ``units`` each."""
         pack = pack[: (math.ceil(least / pairs) + 1) * pairs]
         batches = self.loader(pack, workers, "test", mode="point", batch_size=pairs, shuffle=False)
         times: list[float] = []
@@ -70,11 +70,11 @@ class Runs:
         scores = trainer(self.model, torch.optim.SGD(self.model.parameters(), lr=0.1), batches).predict(batches)
         hook.remove()
         if not np.isfinite(scores).all():
-            raise SystemExit("matchzoo-py gave scores that are not numbers")
+            raise SystemExit("some scores of matchzoo-py are not finite")
         return {"batch_size": pairs, "workers": workers, "rate": rates(times, pairs * units)}
 
     def network_alone(self, pack: mz.DataPack, pairs: int, *, units: int = 1) -> list[float]:
-        """Units per second through the network when the batch is already there."""
+        """Units per second through the network alone, with the batch already loaded."""
         batches = self.loader(pack[:pairs], 0, "test", mode="point", batch_size=pairs, shuffle=False)
         inputs, _ = next(iter(batches))
         times = []
@@ -93,7 +93,7 @@ class Runs:
 def trainer(
     model: torch.nn.Module, optimiser: torch.optim.Optimizer, batches: mz.dataloader.DataLoader
 ) -> mz.trainers.Trainer:
-    """matchzoo-py's trainer for one epoch without validation; it wants a folder and writes nothing there."""
+    """matchzoo-py's trainer for one epoch without validation; it requires a folder but writes nothing to it."""
     with tempfile.TemporaryDirectory() as folder:
         return mz.trainers.Trainer(
             model, optimiser, batches, batches, epochs=1, validate_interval=10**9, save_dir=folder, verbose=0
@@ -101,7 +101,7 @@ def trainer(
 
 
 def group_pack(data: dict[str, list]) -> mz.DataPack:
-    """Each query with its candidates, of which the first is relevant."""
+    """Each query with its candidates, the first of which is relevant."""
     rows = pd.DataFrame(
         [
             (query, document, float(place == 0))
@@ -116,11 +116,11 @@ def group_pack(data: dict[str, list]) -> mz.DataPack:
 
 
 def build_model(model: type, context: dict, negatives: int, **settings: object) -> torch.nn.Module:
-    """A network with these settings, for softmax over a group."""
+    """A network with these settings, trained with softmax over a group."""
     task = mz.tasks.Ranking(losses=mz.losses.RankCrossEntropyLoss(num_neg=negatives))
     task.metrics = [mz.metrics.MeanReciprocalRank()]
     made = model()
-    if "vocab_size" in made.params:  # of networks over n-grams
+    if "vocab_size" in made.params:  # networks over n-grams
         settings["vocab_size"] = context["ngram_vocab_size"]
     for key, value in {"task": task, **settings}.items():
         made.params[key] = value
@@ -139,7 +139,7 @@ def machine_state(context: dict) -> dict:
 
 
 def seed_everything(seed: int) -> None:
-    """Seed torch's generator, and NumPy's global one, which matchzoo-py shuffles with."""
+    """Seed torch's generator, and NumPy's global one, which matchzoo-py uses for shuffling."""
     torch.manual_seed(seed)
     np.random.seed(seed)  # noqa: NPY002
 
@@ -152,14 +152,14 @@ def timed(work: collections.abc.Callable) -> tuple:
 
 
 def peak_memory() -> int:
-    """Greatest resident memory of this process so far, in bytes; that of the process which started it is left out."""
+    """Peak resident memory of this process so far, in bytes, without that of the process that started it."""
     status = Path("/proc/self/status").read_text(encoding="utf-8")
     return int(status.split("VmHWM:")[1].split()[0]) * 1024
 
 
 def rates(times: list[float], size: int) -> list[float]:
-    """Least, median and greatest rate of batches of a size that ended at these times."""
+    """Lowest, median and highest rate of batches of this size that ended at these times."""
     if len(times) < 2:
-        raise SystemExit("all texts fit into one batch, and only later ones are timed: give more texts")
+        raise SystemExit("all texts fit into one batch, but only later batches are timed: give more texts")
     found = [size / (end - start) for start, end in itertools.pairwise(times)]
     return [min(found), statistics.median(found), max(found)]

@@ -2,11 +2,11 @@
 
     python matchzoo_two_towers.py --model dssm --data data.json
 
-The head of matchzoo_runs.py says how it is run. Beyond that, in its favour:
+The head of matchzoo_runs.py says how it is run. Two further choices are in its favour:
 
-- DSSM's batches as one float32 array, where its callback gives lists of NumPy numbers that a current torch reads, one
-  by one, as float64, which its float32 network refuses;
-- batches of 32 groups; of 8 and of 128 it was no faster.
+- DSSM's batches are one float32 array; its own callback gives lists of NumPy numbers, which a current torch reads one
+  by one, as float64, which its float32 network rejects;
+- batches have 32 groups; it was no faster with 8 or 128.
 
 Prints JSON.
 """
@@ -77,7 +77,7 @@ def prepare(model_class: type, data: dict) -> tuple:
 
 
 def batch_callbacks(name: str, preprocessor: mz.preprocessors.BasicPreprocessor) -> list:
-    """What fills trigram vectors into a batch; makes the dense table of terms and trigrams."""
+    """The callback that puts trigram vectors into a batch; makes the dense table of terms by trigrams."""
     callbacks = [mz.dataloader.callbacks.Ngram(preprocessor, mode=NGRAM_MODES[name])]
     if name == "dssm":
         callbacks.append(mz.dataloader.callbacks.LambdaCallback(on_batch_unpacked=to_float32))
@@ -85,7 +85,7 @@ def batch_callbacks(name: str, preprocessor: mz.preprocessors.BasicPreprocessor)
 
 
 def to_float32(x: dict, y: np.ndarray) -> None:
-    """DSSM's trigram vectors as arrays that its network takes; the text is the same vectors there."""
+    """DSSM's trigram vectors as arrays that its network accepts; for DSSM, they are also the text."""
     for side in ("left", "right"):
         x[f"ngram_{side}"] = x[f"text_{side}"] = np.array(x[f"ngram_{side}"], dtype=np.float32)
 

@@ -3,8 +3,8 @@
     python vowpal_wabbit.py --folder folder
 
 The folder holds train.txt and test.txt in its format. In its favour, training is timed on its binary cache, so that no
-text is parsed. It learns by its own default, whose steps adapt to each feature, and by plain stochastic gradient steps,
-which are faster. Prints JSON.
+text is parsed. It learns both by its default, whose steps adapt to each feature, and by plain stochastic gradient
+steps, which are faster. Prints JSON.
 """
 
 import argparse
@@ -19,7 +19,7 @@ SETTINGS = {"adaptive steps, its default": "", "plain steps": "--sgd"}
 
 
 def main() -> None:
-    """Train and score by each setting, and print the figures."""
+    """Train and score with each setting, and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folder", type=Path, required=True, help="folder with train.txt and test.txt")
     parser.add_argument("--bits", type=int, default=20, help="bits of the hash (default 20)")
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def measure(options: argparse.Namespace, setting: str, examples: int) -> dict:
-    """Examples a second of one pass, and the scores of the test examples."""
+    """Examples per second of one pass, and the scores of the test examples."""
     folder = options.folder
     learning = f"--noconstant --loss_function hinge -q qd -b {options.bits} {setting}"
     cached = f"-d {folder / 'train.txt'} --cache_file {folder / 'train.cache'}"
