@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 NOTE = (
-    "Each model reads the document in its own way, as told above each text; colours are relative to the strongest "
-    "word of each."
+    "Each model reads the document in its own way, as described above each text; colours are relative to the model's "
+    "strongest word."
 )
 
 
@@ -42,7 +42,8 @@ class ComparedExplanations(Explanation):
     @property
     def score(self) -> pd.Series:
         """The score of each model, by name."""
-        return pd.Series({name: one.score for name, one in self.explanations.items()}, name="score", dtype=float)
+        scores = {name: explanation.score for name, explanation in self.explanations.items()}
+        return pd.Series(scores, name="score", dtype=float)
 
     def to_frame(self) -> pd.DataFrame:
         """One row per model and occurrence of a word, in the order of the models and the texts.
@@ -52,8 +53,8 @@ class ComparedExplanations(Explanation):
             model's :meth:`~pt_neural.explain.TextExplanation.by_word`; and with ``share``, NaN where a word was not
             tried.
         """
-        frames = [_with_shares(one.by_word()).assign(model=name) for name, one in self.explanations.items()]
-        frame = pd.concat(frames, ignore_index=True)
+        frames = {name: _with_shares(explanation.by_word()) for name, explanation in self.explanations.items()}
+        frame = pd.concat([words.assign(model=name) for name, words in frames.items()], ignore_index=True)
         return frame[["model", *frame.columns.drop("model")]]
 
     def shares(self, side: Side = "document") -> pd.DataFrame:
@@ -110,8 +111,8 @@ class ComparedExplanations(Explanation):
 
     def _repr_html_(self) -> str:
         columns = "".join(
-            f'<div style="flex: 1 1 20em; min-width: 0; overflow-x: auto">{one._repr_html_()}</div>'
-            for one in self.explanations.values()
+            f'<div style="flex: 1 1 20em; min-width: 0; overflow-x: auto">{explanation._repr_html_()}</div>'
+            for explanation in self.explanations.values()
         )
         return f'<div style="display: flex; flex-wrap: wrap; gap: 2em; align-items: flex-start">{columns}</div>'
 
@@ -141,7 +142,7 @@ def compare(
         explanation = explain(model)
         if not isinstance(explanation, TextExplanation):
             raise TypeError(
-                f"models are compared by the words of one document, which this explanation of {name} is not about"
+                f"models are compared by the words of one document, but this explanation of {name} is not about words"
             )
         explanations[name] = replace(explanation, model=str(name))
     query = next(iter(explanations.values())).query
@@ -162,6 +163,6 @@ def distinct_names(models: Sequence[pt.Transformer]) -> list[str]:
 
 
 def _with_shares(words: pd.DataFrame) -> pd.DataFrame:
-    """Words with the share of each occurrence in its text; 0 where the model gives nothing to any word."""
+    """Words with the share of each occurrence in its text; 0 if the model gives nothing to any word."""
     totals = words.groupby(["side", "word"], sort=False)["contribution"].sum().abs().groupby("side").sum()
     return words.assign(share=words["contribution"] / words["side"].map(totals).clip(lower=1e-12).astype(float))

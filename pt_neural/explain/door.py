@@ -17,8 +17,8 @@ _DROP_TERMS = {"drop": "dropping.explain_terms"}
 _DROP_OCCURRENCES = {"drop": "dropping.explain_occurrences"}
 _MATCHES = {"matches": "models.matches.explain_matches"}
 
-# The explanations of each kind of model by the name of its class or of a base class, the nearest of which counts; the
-# default method comes first. They are functions of this package, imported when they are called.
+# The explanations of each kind of model, by the name of its class or of its nearest base class here; the default method
+# comes first. They are functions of this package, imported when they are called.
 EXPLANATIONS: dict[str, dict[str, str]] = {
     "DESM": {"similarity": "models.desm.explain_desm", **_DROP_TERMS},
     "CLSM": {"max-pooling": "models.clsm.explain_clsm", **_DROP_TERMS},
@@ -50,46 +50,46 @@ def explain(
 ) -> Explanation:
     """Explain why a model gives a document its score for a query, or how it expands the query.
 
-    What there is to explain depends on the model:
+    The methods depend on the model:
 
     - ``"similarity"``, DESM: how close each word of the document is to the query; see
       :func:`~pt_neural.explain.models.desm.explain_desm` (option ``threshold``).
     - ``"max-pooling"``, CLSM: which words win the max pooling at the neurons that are most active in query and
       document; see :func:`~pt_neural.explain.models.clsm.explain_clsm` (option ``neurons``).
-    - ``"match-tensor"``, MatchTensor and MatchTensorSSM: which cells and channels of the match tensor carried the
-      score, as a heat map of query words by document words; see
+    - ``"match-tensor"``, MatchTensor and MatchTensorSSM: which cells and channels of the match tensor made the score,
+      as a heat map of query words by document words; see
       :func:`~pt_neural.explain.models.match_tensor.explain_match_tensor`.
-    - ``"word-pairs"``, SSI and TFIDF: what each word of the query adds to the score together with each word of the
-      document, as a heat map and by the strongest pairs; see
+    - ``"word-pairs"``, SSI and TFIDF: what each pair of a query word and a document word adds to the score, as a heat
+      map and a list of the strongest pairs; see
       :func:`~pt_neural.explain.models.word_pairs.explain_word_pairs` (option ``pairs``).
     - ``"likelihood"``, PLSA, LDA, BLTM and WordTranslation: how probable the document makes each word of the query,
-      and which of its words or topics make it so; see
+      and which words or topics of the document make it so; see
       :func:`~pt_neural.explain.models.likelihood.explain_likelihood` (option ``sources``).
-    - ``"drop"``, all rankers: how the score changes without a word. Rankers that represent query and document
-      separately lose all occurrences of a term at once; see :func:`~pt_neural.explain.dropping.explain_terms`.
-      Interaction rankers, which know positions, and SSM with attention lose one occurrence at a time, and a Duet's
-      local and distributed model are explained side by side; see
+    - ``"drop"``, all rankers: how the score changes without a word. For rankers that represent query and document
+      separately, all occurrences of a term are dropped at once; see :func:`~pt_neural.explain.dropping.explain_terms`.
+      For interaction rankers, which know positions, and SSM with attention, one occurrence is dropped at a time, and a
+      Duet's local and distributed model are explained side by side; see
       :func:`~pt_neural.explain.dropping.explain_occurrences` (both: option ``terms``).
     - ``"matches"``, interaction rankers such as the Duet: where the terms of the query stand in one or several
       documents; see :func:`~pt_neural.explain.models.matches.explain_matches` (option ``labels``).
 
-    A mixture is explained by what each side gives to the score and loses without a word, which is its ``"drop"``; see
+    ``"drop"`` explains a mixture by what each side contributes to the score and what it loses without a word; see
     :func:`~pt_neural.explain.models.mixture.explain_mixture` (options ``incoming`` and ``terms``).
 
-    Rocchio and LatentConceptExpansion, which expand queries, are explained by the terms that come in, their
-    ``"expansion"``; see :func:`~pt_neural.explain.models.expansion.explain_rocchio` and
+    ``"expansion"`` explains Rocchio and LatentConceptExpansion, which expand queries, by the terms that they add; see
+    :func:`~pt_neural.explain.models.expansion.explain_rocchio` and
     :func:`~pt_neural.explain.models.expansion.explain_concepts`.
 
     Several models are compared on one document, each by its default explanation or all by the given ``method``;
-    ``method="drop"`` asks all of them the same. What they give to each word is scaled to shares.
+    ``method="drop"`` explains all of them in the same way. Contributions are scaled to shares.
 
     Args:
-        model: A ranker of pt_neural or your own subclass, fitted; ``"matches"`` does without fitting. Or several of
-            them, in a list or by names of your own.
+        model: A fitted ranker of pt_neural or your own subclass (``"matches"`` needs no fitting); or several, in a list
+            or by names of your own.
         query: The query's text.
-        text: The document's text, or a dict of its fields, for which ``"match-tensor"`` sees where each ends; for
+        text: The document's text, or a dict of its fields, which lets ``"match-tensor"`` see where each field ends; for
             ``"matches"`` and Rocchio also a list of documents. Anything else, such as None or NaN, is an empty text.
-            Only LatentConceptExpansion does without.
+            Only LatentConceptExpansion takes no text.
         method: How to explain; by default the first of the methods above that the model has.
         **options: Options of the method.
 
@@ -127,17 +127,17 @@ def explain(
     if method not in methods:
         raise ValueError(f"{model!r} has no explanation {method!r}; method must be one of {', '.join(methods)}")
     if text is NO_TEXT and method != "expansion":
-        raise TypeError("give the text of the document whose score is to be explained; only expansions do without")
+        raise TypeError("give the text of the document whose score is to be explained; only expansions need no text")
     if isinstance(model, Mixture):
         options["drop_of"] = _drop_of
     return _function(methods[method])(model, query, *([] if text is NO_TEXT else [text]), **options)
 
 
 def methods_of(model: pt.Transformer | None) -> dict[str, str]:
-    """The explanations of a model as in :data:`EXPLANATIONS`; empty for what cannot be explained."""
+    """The explanations of a model as in :data:`EXPLANATIONS`; empty if it cannot be explained."""
     names = [kind.__name__ for kind in type(model).__mro__ if kind.__module__.startswith("pt_neural.")]
     if "SSM" in names and model.pooling == "attention":
-        return _DROP_OCCURRENCES  # documents are not represented by themselves
+        return _DROP_OCCURRENCES  # document representations depend on the query
     return next((EXPLANATIONS[name] for name in names if name in EXPLANATIONS), {})
 
 

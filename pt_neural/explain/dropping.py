@@ -50,17 +50,17 @@ def explain_terms(model: "RepresentationRanker", query: str, text: Document, *, 
     """Drop each term from the query or the document, all its occurrences at once, and score what is left.
 
     For rankers that represent query and document separately. The contribution of a term is the score of the full text
-    minus the score of the text without it. The words around it close up, which windows of words notice. Contributions
-    do not add up to the score: two words may stand for one another, or mean something only together.
+    minus the score of the text without it. The words around it become neighbours, which changes windows of words.
+    Contributions do not add up to the score: two words may replace each other, or mean something only together.
 
-    A text of many distinct terms would have to be encoded as many times, so only some terms are dropped: first those
-    that both texts have, then the most frequent ones, then those that come first.
+    The text is encoded again for each dropped term, so the number of terms is limited: first come the terms that both
+    texts have, then the most frequent ones, then those that occur first.
 
     Args:
         model: The ranker.
         query: The query's text.
         text: The document's text, or a dict of its fields.
-        terms: Number of distinct terms of each side to drop at most; the others have a contribution of NaN.
+        terms: Largest number of distinct terms of each side to drop; the others have a contribution of NaN.
 
     Returns:
         An explanation of the words of both sides. All occurrences of a term have the term's contribution.
@@ -126,20 +126,19 @@ def explain_occurrences(model: Ranker, query: str, text: Document, *, terms: int
     """Drop each word of the query or the document by itself, and score what is left (Duet paper, Figure 1).
 
     For rankers that read query and document together. The contribution of an occurrence is the score of the full text
-    minus the score of the text without it. The words after it move up by one place, which models that look at
-    positions notice, and where a text is longer than what the model reads, one more word is read. For a Duet, whose
-    score joins those of a local and a distributed model, there are contributions to each part too: to the part's
-    output before its tanh.
+    minus the score of the text without it. The words after it move up by one place, which matters to models that look
+    at positions; and if the text is longer than the model reads, one more word is read. For a Duet, whose score joins
+    a local and a distributed model, there are also contributions to each part: to its output before its tanh.
 
-    A long text would have to be scored as many times, so only some words are dropped: first those that both texts
-    have, then those that come first.
+    The text is scored again for each dropped word, so the number of words is limited: first come the words that both
+    texts have, then those that occur first.
 
     Args:
         model: The ranker. Texts are read from the arguments, even if it has a forward index or representations.
         query: The query's text.
         text: The document's text, or a dict of its fields.
-        terms: Number of occurrences of each side to drop at most; the others have a contribution of NaN. Words that
-            the model does not read have a contribution of 0.
+        terms: Largest number of occurrences of each side to drop; the others have a contribution of NaN. Words that the
+            model does not read have a contribution of 0.
 
     Returns:
         An explanation of the words of both sides.
@@ -154,7 +153,7 @@ def explain_occurrences(model: Ranker, query: str, text: Document, *, terms: int
     dropped = {
         side: np.argsort(~words[side]["match"].to_numpy()[: limits[side]], kind="stable")[:terms] for side in SIDES
     }
-    # One word more than the model reads, because one is dropped.
+    # One word more than the model reads, because one will be dropped.
     tokens = {side: words[side]["word"].tolist()[: limits[side] + 1] for side in SIDES}
     scores = _scores(_reading_texts(model), _pairs(tokens, dropped))
     full, rests = scores.iloc[0], scores.to_numpy()[1:]
@@ -193,7 +192,7 @@ def _pairs(tokens: dict[Side, list[str]], dropped: dict[Side, np.ndarray]) -> li
 
 
 def _reading_texts(model: Ranker) -> Ranker:
-    """The model as it scores texts, wherever it reads documents from."""
+    """A copy of the model that scores the texts of a frame, without forward index or stored representations."""
     reader = copy(model)
     reader.documents, reader.verbose = None, False
     if hasattr(reader, "representations"):
@@ -223,7 +222,7 @@ def _not_dropped(side: str, count: int, dropped: int, kind: str) -> str:
 
 @dataclass(frozen=True, repr=False)
 class PartsExplanation(TextExplanation):
-    """How much the score, and each part of the model, loses without an occurrence of a word.
+    """How much the score, and the output of each part of the model, loses without an occurrence of a word.
 
     Attributes:
         words: One row per occurrence; see :meth:`to_frame`.
@@ -268,7 +267,7 @@ class PartsExplanation(TextExplanation):
         return f"{name} model"
 
     def plot(self, ax: "Axes | None" = None, *, words: int = 15, side: Side = "document") -> "Axes":
-        """Draw the words whose loss changes the score, or the output of a part, most.
+        """Draw the words without which the score, or the output of a part, changes most.
 
         Args:
             ax: Axes to draw on; None for a new figure.

@@ -78,11 +78,11 @@ class TextExplanation(Explanation):
         """What each word contributes, in the same form for all models.
 
         Returns:
-            Frame with one row per occurrence that the model reads, those of the query first: ``word``, ``start`` and
-            ``end`` (character positions), ``side`` (``"query"`` or ``"document"``, the text that it stands in),
-            ``match`` (whether the other text has the word too) and ``contribution``, in the sense of the explanation.
-            What several occurrences contribute together is divided among them, so that the rows of a word can be
-            added up; NaN marks what was not tried.
+            Frame with one row per occurrence that the model reads, the query's first: ``word``, ``start`` and ``end``
+            (character positions), ``side`` (the text it stands in, ``"query"`` or ``"document"``), ``match`` (whether
+            the other text has the word too) and ``contribution``, as this explanation defines it. A joint contribution
+            of several occurrences is divided among them, so that the rows of a word can be added up; NaN marks words
+            that were not tried.
         """
 
     @abstractmethod
@@ -93,7 +93,7 @@ class TextExplanation(Explanation):
         return self.query if side == "query" else self.text
 
     def _body_html(self) -> str:
-        """The document's text and what stands below it."""
+        """The document's text and anything below it."""
         return paragraph(marked(self.text, self._marks("document")))
 
     def _repr_html_(self) -> str:
@@ -122,7 +122,7 @@ def checked_side(side: str) -> Side:
 
 
 def query_text(query: object) -> str:
-    """A query; anything but a string, such as None or NaN, is an empty one."""
+    """The query, or an empty one for anything but a string, such as None or NaN."""
     return query if isinstance(query, str) else ""
 
 

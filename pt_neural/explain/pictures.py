@@ -1,4 +1,4 @@
-"""What the pictures of explanations share: marked text for notebooks, bars of words, heat maps."""
+"""The building blocks of pictures of explanations: marked text for notebooks, bars of words, heat maps."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MATCH_COLOUR = "#E69F00"
 SUPPORT_COLOUR = "#0072B2"
 AGAINST_COLOUR = "#CC79A7"
-MODEL_COLOURS = (SUPPORT_COLOUR, "#D55E00", "#009E73", "#56B4E9", "#000000", "#999999")  # where models are compared
+MODEL_COLOURS = (SUPPORT_COLOUR, "#D55E00", "#009E73", "#56B4E9", "#000000", "#999999")  # to compare models
 HIGHLIGHT = f"background: {MATCH_COLOUR}; color: black; font-weight: bold"
 
 WORDS_SHOWN = 2000  # of a text in a notebook
@@ -31,7 +31,7 @@ LINE = 0.28  # inches per word
 CELL_WORD_LENGTH = 16
 BAR_NAME_LENGTH = 2 * CELL_WORD_LENGTH + 3  # a pair of words
 CELL = 0.25  # inches
-FEWEST_COLUMNS, FEWEST_BARS = 16, 4  # that there is room for at least
+FEWEST_COLUMNS, FEWEST_BARS = 16, 4  # a figure has room for at least so many
 FEW_ROWS, TALL_CELL = 3, 1.5  # with this few rows, cells are this many times as high as wide
 AROUND = 2.6  # inches for words, colour bar and gaps
 LEFT_OUT = "…"
@@ -53,10 +53,10 @@ class Mark(NamedTuple):
 
     Attributes:
         start: Where it starts in the text.
-        end: Where the text continues after it.
-        shown: What is shown in its place, as plain text.
+        end: Where it ends.
+        shown: The plain text to show in its place.
         style: CSS declarations.
-        hint: What the pointer shows over it.
+        hint: The text to show when the pointer is over it.
         label: A small superscript after it.
     """
 
@@ -109,13 +109,13 @@ def shades(contributions: np.ndarray) -> np.ndarray:
 def word_marks(
     text: str, words: pd.DataFrame, column: str = "contribution", *, hint: str = "contribution"
 ) -> list[Mark]:
-    """Mark the words of a text: bold if both texts have them, and coloured by what they contribute.
+    """Mark the words of a text: bold if both texts have them, and coloured by their contribution.
 
     Args:
         text: The text.
         words: Its words in order: ``start``, ``end``, ``match`` and the column.
         column: The contributions.
-        hint: What the pointer over a word shows before the number.
+        hint: The text before the number that is shown when the pointer is over a word.
     """
     values = words[column].to_numpy()
     rows = zip(words["start"], words["end"], words["match"], values, shades(values), strict=True)
@@ -230,8 +230,8 @@ def strongest(words: pd.DataFrame, columns: list[str], aggregate: str, count: in
     Args:
         words: Occurrences: ``word``, ``match`` and the columns; NaN in the first one for what was not tried.
         columns: Columns of contributions.
-        aggregate: How the occurrences of a word become one row, such as ``"sum"``.
-        count: Number of words at most.
+        aggregate: How to combine the occurrences of a word, such as ``"sum"``.
+        count: Largest number of words.
     """
     tried = words[words[columns[0]].notna()].groupby("word", sort=False)
     totals = tried[columns].agg(aggregate).assign(match=tried["match"].any())
@@ -241,7 +241,7 @@ def strongest(words: pd.DataFrame, columns: list[str], aggregate: str, count: in
 
 @dataclass(frozen=True)
 class HeatMap:
-    """What a heat map shows.
+    """The contents of a heat map.
 
     Attributes:
         rows: Words of the query, from top to bottom.

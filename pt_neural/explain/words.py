@@ -38,13 +38,13 @@ def span_frame(spans: list[tuple[str, int, int]]) -> pd.DataFrame:
 
 
 def word_occurrences(text: str, side: Side, other: str) -> pd.DataFrame:
-    """The words of a text: ``word``, ``start``, ``end``, ``side``, and ``match``, whether ``other`` has the word."""
+    """The words of a text: ``word``, ``start``, ``end``, ``side``, and ``match`` (whether ``other`` has the word)."""
     words = span_frame(token_spans(text))
     return words.assign(side=side, match=words["word"].isin(set(tokenise(other))))
 
 
 def divided(words: pd.DataFrame) -> pd.DataFrame:
-    """Divide what all occurrences of a word contribute together among them."""
+    """Divide the joint contribution of a word's occurrences among them."""
     counts = words.groupby(["side", "word"], sort=False)["word"].transform("size")
     return words[list(WORD_COLUMNS)].assign(contribution=words["contribution"] / counts.astype(float))
 
@@ -68,8 +68,8 @@ class WordExplanation(TextExplanation):
         """One row per occurrence of a word, in the order of the text.
 
         Returns:
-            Frame with ``word``, ``start`` and ``end`` (character positions), ``side`` (``"query"`` or ``"document"``,
-            the text that it stands in), ``match`` (whether the other text has the word too) and ``contribution``, and
+            Frame with ``word``, ``start`` and ``end`` (character positions), ``side`` (the text it stands in,
+            ``"query"`` or ``"document"``), ``match`` (whether the other text has the word too), ``contribution`` and
             any further columns of the explanation.
         """
         return self.words.copy()

@@ -115,5 +115,5 @@ def test_errors_say_what_to_do(models):
         pn.explain([], QUERY, TEXT)
     with pytest.raises(ValueError, match="method must be one of drop"):
         pn.explain([models["DESM"], models["LSA"]], QUERY, TEXT, method="similarity")
-    with pytest.raises(TypeError, match="words of one document, which this explanation of Duet is not about"):
+    with pytest.raises(TypeError, match="words of one document, but this explanation of Duet is not about"):
         pn.explain([fitted("Duet")], QUERY, TEXT, method="matches")

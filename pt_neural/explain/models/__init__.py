@@ -1,1 +1,1 @@
-"""One explanation a file: how it is computed, its result and its figure."""
+"""One file per explanation: how it is computed, its result and its figure."""

@@ -34,9 +34,9 @@ def explain_clsm(model: CLSM, query: str, text: Document, *, neurons: int = 5) -
     """Find the words that win at the most active neurons of the max-pooling layer.
 
     The activation of a neuron is v(i) of section 3.4, its largest value over the windows of the text; the winner is
-    the word in the middle of the first window that has it. Shared neurons are those above zero in both query and
-    document, ranked by the product of the two activations, as in section 5.4 (Figure 4): two inactive neurons would
-    have a positive product too. The most active neurons of each text alone are those of Tables 3 and 8.
+    the word in the middle of the first window with that value. Shared neurons are ranked by the product of their two
+    activations, as in section 5.4 (Figure 4), and must be above zero in both query and document, because two negative
+    activations have a positive product too. The most active neurons of each text alone are as in Tables 3 and 8.
 
     Args:
         model: The model.
@@ -87,7 +87,7 @@ def pooling_winners(model: CLSM, side: Side, text: str) -> pd.DataFrame:
         word, in characters). The word is :data:`REST` if the winner lies beyond the first ``max_terms`` words. There
         are no rows for a text without any n-gram that the model knows.
     """
-    texts = model.reader.read_queries([text]).take(np.array([0]))  # which reads documents alike
+    texts = model.reader.read_queries([text]).take(np.array([0]))  # documents are read in the same way
     spans = token_spans(text)
     if model.max_terms is not None and len(spans) > model.max_terms:
         spans[model.max_terms :] = [(REST, spans[model.max_terms][1], spans[-1][2])]
@@ -126,10 +126,10 @@ def _shared(query: pd.DataFrame, document: pd.DataFrame) -> pd.DataFrame:
 
 
 def _words(query: str, text: str, shared: pd.DataFrame) -> pd.DataFrame:
-    """The words of both texts with the products of all shared neurons that they win; the words of a rest share its."""
+    """The words of both texts with the products of all shared neurons that they win, divided among those of a rest."""
     sides = []
-    for side, own, other in (("query", query, text), ("document", text, query)):
-        words = word_occurrences(own, side, other)
+    for side, this_text, other in (("query", query, text), ("document", text, query)):
+        words = word_occurrences(this_text, side, other)
         rest = shared[f"{side}_word"] == REST
         won = shared[~rest].groupby(f"{side}_start")["product"].sum()
         contribution = words["start"].map(won).fillna(0.0)
@@ -147,7 +147,7 @@ class MaxPoolingExplanation(TextExplanation):
     Attributes:
         words: One row per occurrence; see :meth:`by_word`.
         shared: The neurons that are most active in query and document together; see :meth:`to_frame`.
-        winners: Those that are most active in the query, and those in the document, by side.
+        winners: The neurons that are most active in the query, and those most active in the document, by side.
     """
 
     words: pd.DataFrame
@@ -209,7 +209,7 @@ class MaxPoolingExplanation(TextExplanation):
 
 
 def _mark(side: Side, place: tuple[int, int, str], wins: pd.DataFrame, *, shared: pd.Series, own: pd.Series) -> Mark:
-    """A winning word: coloured and numbered if it wins shared neurons, bold if it wins its own text's."""
+    """A winning word: coloured and numbered if it wins shared neurons, bold if it wins neurons of its own text."""
     start, end, word = place
     numbers = [str(neuron) for neuron in wins["neuron"] if neuron in shared.values]
     style = [background(COLOURS[side], 40)] if numbers else []

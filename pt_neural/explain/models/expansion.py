@@ -1,4 +1,4 @@
-"""Which terms an expansion brings into a query, and with which weights."""
+"""Which terms an expansion adds to a query, and with which weights."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from pt_neural.lucene import LatentConceptExpansion
     from pt_neural.models.ssi.rocchio import Rocchio
 
-LEGEND = {MATCH_COLOUR: "in the query", SUPPORT_COLOUR: "came in"}
+LEGEND = {MATCH_COLOUR: "in the query", SUPPORT_COLOUR: "added"}
 TERMS_SHOWN = 50  # in a notebook
 
 
 def explain_concepts(model: "LatentConceptExpansion", query: str, texts: None = None) -> "ExpansionExplanation":
-    """Tell which terms latent concept expansion brings into a query.
+    """Show which terms latent concept expansion adds to a query.
 
-    It retrieves its feedback documents itself, and weights analysed terms by counts.
+    It retrieves its feedback documents itself. Weights of analysed terms in the original query are counts.
 
     Args:
         model: The expansion.
@@ -65,14 +65,14 @@ def explain_concepts(model: "LatentConceptExpansion", query: str, texts: None = 
 def explain_rocchio(
     model: "Rocchio", query: str, texts: Document | Sequence[Document] | None = None
 ) -> "ExpansionExplanation":
-    """Tell which terms Rocchio's expansion brings into a query.
+    """Show which terms Rocchio's expansion adds to a query.
 
-    It chooses its feedback documents from the texts, and weights words by vectors of length 1, before and after.
+    It chooses its feedback documents from the texts. Weights are those of vectors of length 1, before and after.
 
     Args:
         model: The expansion.
         query: The query's text.
-        texts: The documents that come in with the query.
+        texts: The candidate documents of the query.
 
     Returns:
         An explanation of the expanded query.
@@ -86,7 +86,7 @@ def explain_rocchio(
         pn.explain(pn.Rocchio(tfidf), "pairwise distance", found["text"]).to_frame()
     """
     if texts is None:
-        raise TypeError(f"{model!r} expands a query by documents: give the texts of those that come in with it")
+        raise TypeError(f"{model!r} expands a query by documents: give the texts of its candidates")
     query = query_text(query)
     documents = [texts] if isinstance(texts, str | Mapping) else texts
     documents = [document_text(model.tfidf, document) for document in documents]
@@ -117,14 +117,14 @@ def _explanation(
     return ExpansionExplanation(
         model=repr(model),
         query=query,
-        note="Orange: terms of the query. Blue: terms that came in; the stronger the colour, the larger the weight.",
+        note="Orange: terms of the query. Blue: added terms; the stronger the colour, the larger the weight.",
         words=words.sort_values("weight", ascending=False, kind="stable", ignore_index=True),
     )
 
 
 @dataclass(frozen=True, repr=False)
 class ExpansionExplanation(Explanation):
-    """Which terms an expansion brings into a query.
+    """Which terms an expansion adds to a query.
 
     Attributes:
         words: One row per term; see :meth:`to_frame`.

@@ -40,22 +40,22 @@ LETTERS_PER_PERCENT = 0.85  # that a bar has room for
 def explain_likelihood(
     model: LanguageModelRanker, query: str, text: Document, *, sources: int = 5
 ) -> "LikelihoodExplanation":
-    """Tell how probable the document makes each word of the query, and why.
+    """Show how probable the document makes each word of the query, and why.
 
     The score is the sum of log P(w|d) over the words w of the query, and P(w|d) is a sum over its sources: the same
-    word in the document (in the unigram model, and as its own translation), the collection, and what the model adds:
-    other words u of the document, t(w|u) times the share of u in it, or topics of the document, P(w|z) P(z|d). The
-    factor P(w|d) / P(w|C) tells how much the word speaks for this document.
+    word in the document (in the unigram model, and as its own translation); the collection; and either other words u of
+    the document, t(w|u) times the share of u in it, or topics of the document, P(w|z) P(z|d). The factor
+    P(w|d) / P(w|C) measures how strongly the word speaks for this document.
 
-    Word by word, the contribution of a query word is the logarithm of that factor; that of a document word is its
-    share of P(w|d), over all words of the query. What a topic adds is divided among the words of the document by how
-    much of P(z|d) is due to each, n(d, u) P(z|d, u).
+    Word by word, the contribution of a query word is the logarithm of that factor; the contribution of a document word
+    is its share of P(w|d), summed over all words of the query. A topic's share is divided among the words of the
+    document in proportion to their part in P(z|d), n(d, u) P(z|d, u).
 
     Args:
         model: The model, fitted.
         query: The query's text.
         text: The document's text, or a dict of its fields.
-        sources: Number of translations or topics to list for each query word, those that add most.
+        sources: Number of translations or topics to list for each query word, the largest ones first.
 
     Returns:
         An explanation; its frame is empty if the query has no known word.
@@ -116,9 +116,9 @@ def _parts_by_document_word(model: LanguageModelRanker, words: np.ndarray, docum
     document_words, counts = document.counts.indices, document.counts.data
     added = _model_sources(model, words, document)[2]
     if isinstance(model, TopicModel):
-        due = model.word_topics[document_words] * document.extra[0]  # P(z, u|d)
-        due *= (counts / np.maximum(due.sum(axis=1), LEAST))[:, None]
-        added = added @ (due / np.maximum(due.sum(axis=0), LEAST)).T
+        topic_counts = model.word_topics[document_words] * document.extra[0]  # P(z, u|d)
+        topic_counts *= (counts / np.maximum(topic_counts.sum(axis=1), LEAST))[:, None]  # n(d, u) P(z|d, u)
+        added = added @ (topic_counts / np.maximum(topic_counts.sum(axis=0), LEAST)).T
     same = (words[:, None] == document_words) * counts / (document.lengths[0] + model.mu)
     parts = model.unigram_weight * same + (1 - model.unigram_weight) * added
     rows, columns = ([model.vocabulary.terms[word] for word in ids] for ids in (words, document_words))
@@ -132,9 +132,9 @@ def _sources(model: LanguageModelRanker, words: np.ndarray, document: DocumentCo
     same = weight * document.occurrences(words)[0] / smoothed_length
     collection = weight * model.mu * model.collection_probabilities(words) / smoothed_length
     names, kind, added = _model_sources(model, words, document)
-    itself = np.array(terms, dtype=object)[:, None] == np.array(names, dtype=object)
-    same = same + (1 - weight) * (added * itself).sum(axis=1)
-    rows, columns = np.nonzero(added * ~itself)
+    is_same = np.array(terms, dtype=object)[:, None] == np.array(names, dtype=object)
+    same = same + (1 - weight) * (added * is_same).sum(axis=1)
+    rows, columns = np.nonzero(added * ~is_same)
     model_words, model_names = [terms[row] for row in rows], [names[column] for column in columns]
     frames = [
         _source_frame(terms, SAME_WORD, terms, same),
@@ -185,10 +185,10 @@ class LikelihoodExplanation(TextExplanation):
 
     Attributes:
         words: One row per occurrence of a word; see :meth:`by_word`.
-        query_words: One row per distinct known word of the query: ``word``, ``count`` (in the query), ``probability``,
-            P(w|d), and ``collection``, P(w|C).
+        query_words: One row per distinct known word of the query: ``word``, ``count`` (in the query), ``probability``
+            (P(w|d)) and ``collection`` (P(w|C)).
         all_sources: One row per source of a word's probability: ``word``, ``kind``, ``source``, ``probability``.
-        sources: Number of translations or topics of a word that are listed.
+        sources: Number of translations or topics to list for a word.
     """
 
     words: pd.DataFrame
@@ -220,9 +220,9 @@ class LikelihoodExplanation(TextExplanation):
         return kept.assign(share=kept["probability"] / probability)
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Draw for each word of the query the share of its probability that comes from each source.
+        """Draw, for each word of the query, the share of its probability that comes from each source.
 
-        The factor after each bar is P(w|d) / P(w|C). Translations and topics are named where there is room.
+        The factor after each bar is P(w|d) / P(w|C). Translations and topics are named if there is room.
 
         Args:
             ax: Axes to draw on; None for a new figure.
@@ -254,8 +254,8 @@ class LikelihoodExplanation(TextExplanation):
     def _draw_word(self, ax: "Axes", place: int, word: str, probability: float) -> None:
         sources, left = self._sources_of(word, probability), 0.0
         for kind in KINDS:
-            of_kind = sources[sources["kind"] == kind]
-            for share, source in zip(100 * of_kind["share"], of_kind["source"], strict=True):
+            listed = sources[sources["kind"] == kind]
+            for share, source in zip(100 * listed["share"], listed["source"], strict=True):
                 ax.barh(place, share, left=left, height=0.7, color=KIND_COLOURS[kind], edgecolor="white", linewidth=0.6)
                 if kind in (TRANSLATION, TOPIC):
                     label = _fitting(source, int(share * LETTERS_PER_PERCENT))
@@ -265,7 +265,8 @@ class LikelihoodExplanation(TextExplanation):
     def by_word(self) -> pd.DataFrame:
         """What each word adds to the likelihood.
 
-        For the query the logarithm of P(w|d) / P(w|C), for the document the word's share of P(w|d), over all w.
+        For a query word w this is the logarithm of P(w|d) / P(w|C), for a document word its share of P(w|d), summed
+        over all w.
         """
         return self.words[list(WORD_COLUMNS)]
 

@@ -1,8 +1,9 @@
-"""Which cells and channels of the match tensor carried a score (Match-Tensor paper, sections 3.2 and 3.3).
+"""Which cells and channels of the match tensor made a score (Match-Tensor paper, sections 3.2 and 3.3).
 
-From the match tensor on, Match-Tensor has filters, ReLU, maxima and linear layers, so the score is piecewise linear in
-the tensor. On the piece that a pair lies on, the score is a constant, which the biases make, plus the product of each
-number of the tensor and the score's derivative by it. These products are the contributions; they leave nothing out.
+After the match tensor, Match-Tensor has filters, ReLU, maxima and linear layers, so the score is piecewise linear in
+the tensor. On the linear piece that a pair lies on, the score is a constant, which comes from the biases, plus the sum
+of each number of the tensor times the score's derivative with respect to it. These products are the contributions, and
+together they are complete.
 """
 
 from dataclasses import dataclass
@@ -44,24 +45,24 @@ CONTEXT = 2  # words shown on either side of a strong one
 
 
 def explain_match_tensor(model: MatchTensorRanker, query: str, text: Document) -> "MatchTensorExplanation":
-    """Tell what each cell of the match tensor, a query word beside a document word, adds to the score.
+    """Show what each cell of the match tensor, a pair of a query word and a document word, adds to the score.
 
-    From the match tensor on, the network is piecewise linear, so the score s is a sum: with t(i, j, c) the number for
+    After the match tensor, the network is piecewise linear, so the score s is a sum: with t(i, j, c) the number for
     query word i, document word j and channel c,
 
         s = sum over i, j and c of t(i, j, c) * ds/dt(i, j, c) + what biases add.
 
-    A term of the sum is the contribution of a channel in a cell; the contributions of a cell, or of a channel, are
-    added up. Where several places share a maximum, it is divided among them. :class:`~pt_neural.MatchTensorSSM` has
-    one more addend: what the comparison of query and document as wholes adds, as in SSM.
+    Each term of the sum is the contribution of a channel in a cell; the contributions of a cell, or of a channel, are
+    added up. If several places share a maximum, it is divided among them. :class:`~pt_neural.MatchTensorSSM` has one
+    more addend: the comparison of query and document as wholes, as in SSM.
 
-    The contributions tell which numbers made the score what it is. They do not tell what it would be without a word,
-    which changes the states of the words around it too; ``method="drop"`` does.
+    The contributions show which numbers made the score what it is. They do not show what the score would be without a
+    word, which would also change the states of the words around it; use ``method="drop"`` for that.
 
     Args:
         model: The model, fitted. Texts are read from the arguments, even if it has a forward index or representations.
         query: The query's text.
-        text: The document's text, which is then the last field, or a dict of its fields.
+        text: A dict of the document's fields, or a text, which is taken as the last field.
 
     Returns:
         An explanation; its frame is empty if query or document has no words.
@@ -105,7 +106,7 @@ def _document_words(model: MatchTensorRanker, before: str, text: str, numbers: n
 
     Args:
         model: The model.
-        before: What stands before the text as the model reads it.
+        before: Marks of the ends of empty fields before the text.
         text: The text.
         numbers: Negative for words; 0 for the boundary after the last field, then one number for each field's start.
     """
@@ -206,10 +207,10 @@ class MatchTensorExplanation(TextExplanation):
     Attributes:
         query_words: One row per query word that the model reads: ``word``, ``start``, ``end``, ``match`` (whether the
             document has it) and ``boundary`` (false).
-        document_words: One row per word or boundary of the document that the model reads, likewise; positions are
+        document_words: The same for each word or boundary of the document that the model reads; positions are
             characters of ``text``, where each field starts a new line.
-        contributions: Of each channel in each cell, float64 of shape (query words, document words, channels), with the
-            channel of exact matches last.
+        contributions: The contribution of each channel in each cell, float64 of shape (query words, document words,
+            channels), with the channel of exact matches last.
         match: Whether a cell is an exact match, bool of shape (query words, document words).
         wholes: What the comparison of query and document as wholes adds; None if the model has none.
         biases: What biases add.
@@ -233,7 +234,7 @@ class MatchTensorExplanation(TextExplanation):
         Returns:
             Frame with ``query_word``, ``document_word``, ``match`` (whether both are the same word), ``contribution``,
             ``query_position`` and ``position`` (in words and boundaries, from 0), ``start`` and ``end`` (of the
-            document's word, in characters). Boundaries are named in brackets: ``[title]`` where that field begins, and
+            document's word, in characters). Boundaries are named in brackets: ``[title]`` where the title begins, and
             ``[end]``.
         """
         cells = self.cells
@@ -256,8 +257,8 @@ class MatchTensorExplanation(TextExplanation):
         """One row per channel, the strongest first.
 
         Returns:
-            Frame with ``channel`` (its number, from 0, or ``"exact"`` for that of exact matches) and ``contribution``
-            (of all cells together).
+            Frame with ``channel`` (its number, from 0, or ``"exact"`` for exact matches) and ``contribution`` (of all
+            cells together).
         """
         totals = self.contributions.sum(axis=(0, 1))
         names = pd.Series([*range(len(totals) - 1), EXACT], dtype=object)
@@ -344,12 +345,12 @@ def shown_columns(strengths: np.ndarray, boundary: np.ndarray, most: int) -> np.
     """Choose what to show of a document: boundaries, and the strongest words with those around them.
 
     Args:
-        strengths: Of each word and boundary.
-        boundary: Whether it is a boundary.
-        most: Number of words at most.
+        strengths: The strength of each word and boundary.
+        boundary: Whether each is a boundary.
+        most: Largest number of words.
 
     Returns:
-        Places in order, and -1 where something is left out between two.
+        Places in order, with -1 wherever something is left out between two of them.
     """
     words = np.flatnonzero(~boundary)
     shown: dict[int, None] = {}

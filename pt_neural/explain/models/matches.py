@@ -35,14 +35,14 @@ def explain_matches(
 ) -> "MatchesExplanation":
     """Find the positions of the query's terms in documents (Duet paper, section 2, Figure 2).
 
-    This is what an interaction ranker sees of exact matches: those between the terms of query and document that it
-    reads. It does not depend on training.
+    These are the exact matches that an interaction ranker sees among the terms that it reads. They do not depend on
+    training.
 
     Args:
         model: The ranker; its ``query_terms`` and ``document_terms`` limit what it reads.
         query: The query's text.
-        text: The document, by its text or a dict of its fields, or several documents.
-        labels: Relevance of each document, 0 and below for those that are not relevant; None or NaN if unknown.
+        text: The document's text or a dict of its fields, or a list of several documents.
+        labels: The relevance of each document, 0 and below for documents that are not relevant; None or NaN if unknown.
 
     Returns:
         An explanation of all documents.
@@ -56,9 +56,10 @@ def explain_matches(
     if not texts:
         raise ValueError("there is no text to find matches in: give at least one document")
     if len(labels) != len(texts):
-        raise ValueError(f"labels must be one for each of the {len(texts)} texts, not {len(labels)}")
+        raise ValueError(f"there must be one label for each of the {len(texts)} texts, not {len(labels)}")
     terms = tokenise(query)[: getattr(model, "query_terms", None)]
     spans = [token_spans(text)[: getattr(model, "document_terms", None)] for text in texts]
+    matches = [_matches(terms, number, labels[number], words) for number, words in enumerate(spans)]
     return MatchesExplanation(
         model=repr(model),
         query=query,
@@ -67,7 +68,7 @@ def explain_matches(
         labels=labels,
         terms=terms,
         lengths=list(map(len, spans)),
-        matches=pd.concat([_matches(terms, *one) for one in zip(range(len(texts)), labels, spans, strict=True)]),
+        matches=pd.concat(matches),
     )
 
 

@@ -1,4 +1,4 @@
-"""Which side of a mixture a score comes from, and which words of the document."""
+"""Which side of a mixture, and which words of the document, a score comes from."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ from pt_neural.rankers.mixture import Mixture
 from pt_neural.rankers.retriever import Retriever
 
 INCOMING = "incoming"
-NOTE = f"Bold: words that query and document share. {LEGEND} What a side gives and loses is multiplied by its weight."
-NOT_DROPPED = " Not all words were dropped in turn; a larger number of terms tries more."
+NOTE = f"Bold: words that query and document share. {LEGEND} The figures of a side are multiplied by its weight."
+NOT_DROPPED = " Not all words were dropped in turn; give a larger number of terms to try more."
 
 Drop = Callable[..., TextExplanation]
 
@@ -32,7 +32,7 @@ def explain_mixture(
     incoming: float | None = None,
     **options: object,
 ) -> "MixtureExplanation":
-    """Tell how much each side of a mixture gives to the score, and what each loses without a word.
+    """Show how much each side of a mixture contributes to the score, and how much each loses without a word.
 
     The score is alpha * a + (1 - alpha) * b (DESM paper, equation 9). What is lost without a word is lost by one side
     or the other, so a word's contribution is the sum of the weighted losses of the sides. A side that reads no text,
@@ -95,7 +95,7 @@ def explain_mixture(
 
 
 def _ranker(side: pt.Transformer | None) -> pt.Transformer | None:
-    """What makes the scores of a side; None for the incoming score."""
+    """The ranker that scores a side; None for the incoming score."""
     last = list(side)[-1] if isinstance(side, pt.Compose) else side
     return last.model if isinstance(last, Retriever) else last
 
@@ -113,7 +113,7 @@ def _incoming_score(names: list[str], incoming: float | None) -> dict[str, float
 
 
 def _weighted_words(explanations: dict[str, TextExplanation], weights: pd.Series) -> pd.DataFrame:
-    """The words of both texts, what the mixture loses without each, and what each side loses if both read texts."""
+    """The words of both texts, what the mixture loses without each and, if both sides read texts, what each loses."""
     words = {name: explanation.by_word() for name, explanation in explanations.items()}
     if len({explanation.text for explanation in explanations.values()}) > 1:
         raise ValueError("the sides of the mixture read different fields of the document: give its text as one string")
@@ -124,14 +124,14 @@ def _weighted_words(explanations: dict[str, TextExplanation], weights: pd.Series
 
 @dataclass(frozen=True, repr=False)
 class MixtureExplanation(PartsExplanation):
-    """How much each side of a mixture gives to the score, and what each loses without a word.
+    """How much each side of a mixture contributes to the score, and how much each loses without a word.
 
-    If both sides read the text, :meth:`to_frame` has a column for each: what its part of the score loses.
+    If both sides read the text, :meth:`to_frame` has a column for each: how much its part of the score loses.
 
     Attributes:
         sides: One row per side: ``side`` (its name), ``weight`` (alpha or 1 - alpha), ``score`` and ``contribution``,
             the product of both; contributions add up to the score.
-        explanations: Those of the sides that read the text, by name.
+        explanations: The explanations of the sides that read the text, by name.
     """
 
     sides: pd.DataFrame

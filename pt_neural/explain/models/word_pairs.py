@@ -37,25 +37,26 @@ Weigh = Callable[[csr_array, csr_array | None], Vectors]
 def explain_word_pairs(
     model: SSI | TFIDF, query: str, text: Document, *, pairs: int | None = None
 ) -> "WordPairsExplanation":
-    """Tell what each word of the query adds to the score together with each word of the document.
+    """Show what each pair of a query word and a document word adds to the score.
 
     The score is a sum over all pairs (equation 1),
 
         f(q, d) = sum over i and j of q_i W_ij d_j,
 
-    with the tf-idf q_i of word i in the query and d_j of word j in the document; a term of the sum is the contribution
-    of the pair. A word that occurs several times is one word. With :class:`~pt_neural.TFIDF` W is the identity, and
-    only words that query and document share contribute.
+    with the tf-idf q_i of word i in the query and d_j of word j in the document; each term of the sum is the
+    contribution of a pair. A word that occurs several times counts as one word. With :class:`~pt_neural.TFIDF` W is the
+    identity, and only words that query and document share contribute.
 
-    With ``kind="correlated-hash"`` what the hashed features add is told by the words or 2-grams that were hashed: a
-    pair of words has the sum of both models, and 2-grams, such as "pearl harbor", stand beside the words, and have
-    pairs with one another. W_ij then includes the factors by which hashed features are scaled in both texts.
+    With ``kind="correlated-hash"`` the contributions of hashed features are attributed to the words or 2-grams that
+    were hashed: a pair of words has the sum of both models, and 2-grams, such as "pearl harbor", are listed beside the
+    words and form pairs with one another. W_ij then includes the factors by which hashed features are scaled in both
+    texts.
 
     Args:
         model: The model, fitted.
         query: The query's text.
         text: The document's text, or a dict of its fields.
-        pairs: Number of pairs in frame and figure, those that contribute most; None for all.
+        pairs: Number of pairs in frame and figure, the strongest first; None for all.
 
     Returns:
         An explanation; its frame is empty if query or document has no known word.
@@ -99,7 +100,7 @@ def explain_word_pairs(
 
 
 def _features(model: SSI | TFIDF) -> tuple[Features, tuple[Weigh, Weigh]]:
-    """What turns texts into vectors, and what weighs those of queries and those of documents."""
+    """The features that turn texts into vectors, and the functions that weigh query and document vectors."""
     if isinstance(model, SSI):
         return model.features, (model.network.weigh_queries, model.network.weigh_documents)
     weights = TfIdf(model.vocabulary, sublinear_tf=model.sublinear_tf)
@@ -125,7 +126,7 @@ def _products(queries: TextParts, documents: TextParts, weigh: tuple[Weigh, Weig
 
 
 def _words(side: Side, text: str, other: str, parts: TextParts, totals: np.ndarray) -> pd.DataFrame:
-    """The words of a text, with what each adds to the score: its pairs, and half of those of its 2-grams."""
+    """The words of a text, with what each adds to the score: its pairs, and half of its 2-grams' pairs."""
     names = [name.split(" ") for name in parts.names]
     counts = np.array([len(name) for name in names], dtype=np.int64)
     by_word = pd.Series(np.repeat(totals / counts, counts), index=[*chain.from_iterable(names)]).groupby(level=0).sum()
@@ -135,19 +136,19 @@ def _words(side: Side, text: str, other: str, parts: TextParts, totals: np.ndarr
 
 @dataclass(frozen=True, repr=False)
 class WordPairsExplanation(TextExplanation):
-    """What each word of the query adds to the score together with each word of the document.
+    """What each pair of a query word and a document word adds to the score.
 
-    The score is the sum of all contributions; without any, it is what the model gives to texts without known words.
+    The score is the sum of all contributions; if there are none, it is the model's score for texts without known words.
 
     Attributes:
-        words: One row per occurrence of a word, of the query and then of the document, with the columns of
-            :meth:`by_word`; ``contribution`` is that of all pairs of the word, over all its occurrences, and of half of
-            the pairs of 2-grams that it is in.
+        words: One row per occurrence of a word, first of the query, then of the document, with the columns of
+            :meth:`by_word`; ``contribution`` is the sum over all pairs of the word, for all its occurrences together,
+            and half of the sum over the pairs of its 2-grams.
         query_words: One row per distinct word, or hashed 2-gram, of the query: ``word``, and ``weight``, its tf-idf.
-        document_words: Those of the document, likewise.
+        document_words: The same for the document.
         contributions: float32 of shape ``(len(query_words), len(document_words))``.
         match: Whether a pair is a word with itself, bool of that shape.
-        pairs: Number of pairs in frame and figure at most; None for all.
+        pairs: Largest number of pairs in frame and figure; None for all.
     """
 
     words: pd.DataFrame
@@ -194,8 +195,8 @@ class WordPairsExplanation(TextExplanation):
     def plot(self, ax: "Axes | None" = None, *, words: int = 15, pairs: int = 12) -> "Axes":
         """Draw a heat map of query words by document words, and the strongest pairs.
 
-        A pair of a word with itself is outlined. Words stand in the order of their strongest pairs; of long texts only
-        the first of them are shown.
+        A pair of a word with itself is outlined. Words are ordered by their strongest pair; only the first words of
+        long texts in this order are shown.
 
         Args:
             ax: Axes to draw the heat map on, without the pairs; None for a new figure with both.

@@ -45,7 +45,7 @@ def test_rocchio_adds_the_mean_of_the_best_documents(rocchio):
 def test_one_text_and_none(rocchio):
     assert set(pn.explain(rocchio, "okapi", TEXTS[0]).to_frame()["word"]) == {"okapi", "forest", "congo"}
     assert pn.explain(rocchio, "okapi", ["word1"]).to_frame()["word"].tolist() == ["okapi"]
-    with pytest.raises(TypeError, match="give the texts of those that come in"):
+    with pytest.raises(TypeError, match="give the texts of its candidates"):
         pn.explain(rocchio, "okapi")
     with pytest.raises(ValueError, match="must be one of expansion"):
         pn.explain(rocchio, "okapi", TEXTS, method="drop")
