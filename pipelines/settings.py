@@ -1,6 +1,6 @@
-"""How DESM depends on the settings of word2vec, and LSA on its own: nDCG@10 on the dev queries.
+"""How DESM depends on the settings of word2vec, and LSA on its own settings: nDCG@10 on the dev queries.
 
-The defaults of EmbeddingSpaces.train and of LSA were chosen by these tables.
+The defaults of EmbeddingSpaces.train and of LSA were chosen from these tables.
 """
 
 import argparse

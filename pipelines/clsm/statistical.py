@@ -1,7 +1,6 @@
 """The rows of the CLSM paper's Table 5 that count words: query likelihood, term dependencies, topics, translations.
 
-Their few free settings are chosen on the dev queries, as the paper tunes its baselines; without dev queries they keep
-their defaults.
+Their few free settings are tuned on the dev queries, as in the paper; without dev queries they keep their defaults.
 """
 
 import argparse
@@ -116,7 +115,7 @@ class StatisticalRankers:
     def _tuned(
         self, name: str, model: pt.Transformer, grid: Mapping[str, list], ranker: pt.Transformer | None = None
     ) -> pt.Transformer:
-        """The model with the settings with which it, or the ranker it is a part of, re-ranks the dev queries best."""
+        """The model with the settings by which it, or the ranker that it is part of, re-ranks the dev queries best."""
         if self.collection.dev is not None:
             search = partial(self._search, name, model, grid, ranker or model)
             for parameter, value in self.workspace.chosen(name, search, grid, self.documents.fields).items():

@@ -25,7 +25,7 @@ class Split:
         return self.topics[self.topics["qid"].isin(self.qrels["qid"])]
 
     def sample(self, queries: int, seed: int) -> "Split":
-        """At most so many judged queries, drawn at random, in their order."""
+        """At most this many judged queries, drawn at random and kept in their order."""
         judged = self.judged
         topics = judged.sample(min(queries, len(judged)), random_state=seed).sort_index()
         return Split(topics, self.qrels[self.qrels["qid"].isin(topics["qid"])])
@@ -43,7 +43,7 @@ class Collection:
 
     @property
     def folder(self) -> Path | None:
-        """The folder of the dataset; None if it is not one."""
+        """The folder of the dataset; None if it is not a folder."""
         return _folder(self.name)
 
     @property
@@ -52,7 +52,7 @@ class Collection:
         return short_name(self.name)
 
     def examples(self, candidates: pt.Transformer) -> list[pd.DataFrame]:
-        """What a model with a forward index is fitted on: the judged pairs of train and the candidates of dev.
+        """The arguments of ``fit`` for a model with a forward index: the judged pairs of train, candidates of dev.
 
         Pairs are enough if negatives do not come from the candidates.
         """
@@ -61,7 +61,7 @@ class Collection:
         return [pairs, self.train.qrels, *dev]
 
     def sample(self, queries: int, seed: int) -> "Collection":
-        """At most so many judged queries of dev and of test, drawn at random."""
+        """At most this many judged queries of dev and of test, drawn at random."""
         dev = self.dev and self.dev.sample(queries, seed)
         return replace(self, dev=dev, test=self.test.sample(queries, seed))
 

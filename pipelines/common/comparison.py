@@ -40,7 +40,7 @@ class Comparison:
         return name in self.frames
 
     def add(self, systems: Mapping[str, System]) -> None:
-        """Run and measure those systems whose names are new."""
+        """Run and measure the systems whose names are new."""
         added = {name: by_seed(system) for name, system in systems.items() if name not in self}
         if not added:
             return
@@ -82,8 +82,8 @@ class Comparison:
 
         Args:
             names: The systems.
-            baselines: The systems to test the others against, by a paired t-test over queries, each with its mean over
-                seeds as the value.
+            baselines: The systems to test the others against, by a paired t-test over queries; the value of a query is
+                its mean over seeds.
             correction: Correction of the p-values for the number of systems.
 
         Returns:
@@ -174,7 +174,7 @@ def tuned(mixture: pt.Transformer, collection: Collection, measure: Measure, see
 def tuned_by_seed(
     mixtures: Mapping[int, pt.Transformer], collection: Collection, measure: Measure, seed: int
 ) -> tuple[dict[int, pt.Transformer], dict[int, AlphaCurve]]:
-    """The same for the mixtures of each seed, each with an alpha of its own."""
+    """Choose an alpha for the mixture of each seed."""
     both = {key: tuned(mixture, collection, measure, seed) for key, mixture in mixtures.items()}
     return {key: system for key, (system, _) in both.items()}, {key: curve for key, (_, curve) in both.items()}
 

@@ -1,4 +1,4 @@
-"""The form in which the figures of a paper stand beside its pipeline."""
+"""The form in which a paper's results are written down beside its pipeline."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ class PaperTable:
     Attributes:
         paper: The paper, by the name of its model.
         table: The number of the table, with the test set.
-        measure: What the table reports.
+        measure: The measure that the table reports.
         pipeline: The pipeline whose results are compared.
         runs: The folder of its runs.
         rows: The paper's value for each system.

@@ -21,7 +21,7 @@ class SavedRuns:
 
     Args:
         folder: Where they are. It is emptied if its contents were made with other settings.
-        settings: All that the runs depend on, besides their names.
+        settings: Everything that the runs depend on besides their names.
     """
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]):
@@ -51,12 +51,12 @@ class SavedRuns:
         return self.folder / f"{file_name(name)}.res.gz"
 
     def values(self) -> pd.DataFrame:
-        """What :meth:`save_values` wrote: one row per run, query and measure."""
+        """Read the values that :meth:`save_values` wrote: one row per run, query and measure."""
         path = self.folder / VALUES
         return read_values(path) if path.exists() else pd.DataFrame(columns=["name", "qid", "measure", "value"])
 
     def save_values(self, values: pd.DataFrame) -> None:
-        """Write the per-query values of runs, and keep those of other runs."""
+        """Write the per-query values of runs, keeping those of other runs."""
         others = self.values()
         values = pd.concat([others[~others["name"].isin(values["name"])], values])
         write_whole(self.folder / VALUES, lambda file: values.to_csv(file, index=False))

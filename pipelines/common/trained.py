@@ -97,7 +97,7 @@ class TrainedModels(ABC):
     @property
     @abstractmethod
     def examples(self) -> list[pd.DataFrame]:
-        """What models are fitted on."""
+        """The arguments of ``fit``."""
 
     def histories(self) -> pd.DataFrame:
         """What happened in each epoch of each training: ``system, seed, epoch, loss, ..``."""
@@ -141,7 +141,7 @@ class TrainedRankers(TrainedModels):
 
     @cached_property
     def examples(self) -> list[pd.DataFrame]:
-        """What models are fitted on: judged pairs, as negatives come from elsewhere; and BM25's candidates of dev."""
+        """The arguments of ``fit``: judged pairs, since negatives come from elsewhere; and BM25's candidates of dev."""
         return self.collection.examples(self.candidates)
 
 
@@ -154,7 +154,7 @@ class RerankingRankers(TrainedRankers):
 
     Attributes:
         negatives: Where the negatives of our models come from: ``"judged"`` or ``"retrieved"``.
-        grades: Which grades are positives, each with the grades of its negatives; None if all are.
+        grades: The grades of positives, each with the grades of its negatives; None for no restriction.
     """
 
     def __init__(self, workspace: Workspace, arguments: argparse.Namespace):
@@ -169,7 +169,7 @@ class RerankingRankers(TrainedRankers):
 
     @property
     def _training(self) -> dict[str, Any]:
-        """Settings that the training of all models of the pipeline shares."""
+        """Training settings that all models of the pipeline share."""
         return {"negatives": self.negatives, "num_negatives": 4, "grades": self.grades}
 
     @cached_property
@@ -181,7 +181,7 @@ class RerankingRankers(TrainedRankers):
 
     @cached_property
     def examples(self) -> list[pd.DataFrame]:
-        """What models are fitted on: the candidates of training queries, for negatives too, and those of dev."""
+        """The arguments of ``fit``: candidates of training queries, which include negatives, and candidates of dev."""
         return [*self.examples_of(len(self.training_queries.topics)), *self._dev_examples()]
 
     def examples_of(self, queries: int) -> list[pd.DataFrame]:
@@ -220,9 +220,9 @@ def chosen_grades(
     """The grades of negatives for each grade of positives.
 
     Args:
-        choice: A scheme; ``"all"`` for none; or ``"auto"``. This is a scheme if negatives are judged with more than two
-            grades: each grade against those at least two below it, as in section 4.2 of the Duet paper, or against the
-            lowest one.
+        choice: A scheme; ``"all"`` for no restriction; or ``"auto"``, which makes a scheme if negatives are judged with
+            more than two grades: each grade against those at least two below it, as in section 4.2 of the Duet paper,
+            or against the lowest one.
         qrels: Judgements.
         negatives: Where negatives come from.
     """

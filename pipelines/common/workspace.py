@@ -28,7 +28,7 @@ class Workspace:
     Args:
         arguments: The arguments of the pipeline; results go to ``arguments.out``.
         pipeline: Name of the pipeline.
-        collection: The dataset. All pipelines share its artifacts; other package versions have artifacts of their own.
+        collection: The dataset. All pipelines share its artifacts; each package version has its own.
     """
 
     def __init__(self, arguments: argparse.Namespace, pipeline: str, collection: Collection):
@@ -45,7 +45,7 @@ class Workspace:
         return f", {len(self.arguments.seeds)} seeds" if len(self.arguments.seeds) > 1 else ""
 
     def built(self, name: str, build: Callable[[Path], Any], load: Callable[[Path], Any]) -> Any:
-        """Load an artifact, after building it if necessary."""
+        """Load an artifact, and build it first if necessary."""
         path = self.artifacts / name
         if not path.exists():
             print(f"building {path}", flush=True)
@@ -125,7 +125,7 @@ class Workspace:
         Args:
             model: The untrained model, with a forward index of its documents.
             *examples: Arguments of its ``fit``. These and all settings identify the stored model.
-            **others: Named arguments of its ``fit``, likewise.
+            **others: Named arguments of its ``fit``, which identify it too.
         """
         name = f"{model.artifact_format}-{_digest(model, [*examples, *chain.from_iterable(others.values())])}"
 
@@ -170,8 +170,8 @@ class Workspace:
 
         Args:
             name: What the settings are for.
-            choose: Chooses them; they must be such as JSON can hold.
-            *depends_on: What distinguishes this choice from others.
+            choose: The function that chooses them; JSON must be able to represent them.
+            *depends_on: Whatever distinguishes this choice from others.
         """
         digest = hashlib.sha256(f"{depends_on} {run_settings(self.arguments)}".encode()).hexdigest()[:12]
         path = self.artifacts / f"chosen-{slug(name)}-{digest}.json"
@@ -189,9 +189,9 @@ class Workspace:
 
         Args:
             name: Name of the files.
-            table: What is printed.
+            table: The table to print.
             caption: What it shows.
-            frame: The same for machines; if given, the CSV has this.
+            frame: The same in machine-readable form, for the CSV; by default the table itself.
         """
         print(f"\n{caption}\n\n{table.to_string(index=False)}", flush=True)
         (table if frame is None else frame).to_csv(self.results / f"{name}.csv", index=False)
@@ -206,7 +206,7 @@ class Workspace:
         """Record how the results were made.
 
         Args:
-            **chosen: What the pipeline chose by itself.
+            **chosen: Settings that the pipeline chose by itself.
         """
         settings = {
             "command": command(self.pipeline, sys.argv[1:], self.collection),

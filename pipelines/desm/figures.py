@@ -54,7 +54,7 @@ def last_corpus(models: dict[str, pn.DESM]) -> dict[str, pn.DESM]:
 def sample_pairs(collection: Collection, bm25: pt.Transformer, seed: int = 13) -> pd.DataFrame:
     """Query-document pairs of three kinds: relevant, retrieved but not relevant, and random.
 
-    If the qrels have documents judged non-relevant, they are the ones that count as retrieved.
+    If some documents were judged non-relevant, they take the place of the retrieved ones.
 
     Returns:
         Frame with ``qid, query, docno, set``.
@@ -75,7 +75,7 @@ def sample_pairs(collection: Collection, bm25: pt.Transformer, seed: int = 13) -
 
 
 def without(pairs: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
-    """The pairs that are not among the others."""
+    """The pairs that are not among ``others``."""
     keys = pd.MultiIndex.from_frame(others[["qid", "docno"]])
     return pairs[~pd.MultiIndex.from_frame(pairs[["qid", "docno"]]).isin(keys)]
 

@@ -67,8 +67,8 @@ class Rankers(RerankingRankers):
         """How one of our models is made.
 
         Args:
-            key: Which one.
-            negatives: Where its negatives come from, if not as in :attr:`negatives`.
+            key: The model.
+            negatives: Where its negatives come from; None for :attr:`negatives`.
             **training: Settings of the training that differ from the pipeline's.
         """
         arguments, name = self.arguments, NAMES[key]

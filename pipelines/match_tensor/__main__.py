@@ -5,8 +5,8 @@ sample of the queries, which two cores train in minutes. The negatives are docum
 any, else retrieved ones. Ten groups per step and a learning rate of 0.003 suit a few thousand training queries; the
 paper, with sixty thousand, has --batch-size 40 --learning-rate 0.001. Documents without a judgement count as not
 relevant. The ensembles of Table 4 are fitted by cross-validation on the dev queries, as in the paper, or on the test
-queries if there are no dev queries. Parts whose models are not among the rows are left out, and so is ERR without Perl,
-which computes it.
+queries if there are no dev queries. Parts whose models are not among the rows are left out, and so is ERR if there is
+no Perl to compute it.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Pairs of documents that one ranker orders wrongly and another one correctly."""
+"""Pairs of documents that one ranker orders wrongly and another orders correctly."""
 
 from collections.abc import Sequence
 
@@ -9,15 +9,15 @@ WORDS = 12  # of a document in a table
 
 
 def misordered(run: pd.DataFrame, reference: pd.DataFrame, qrels: pd.DataFrame, most: int) -> pd.DataFrame:
-    """Find pairs of an irrelevant and a relevant document of a query, at most one pair a query.
+    """Find pairs of an irrelevant and a relevant document, at most one pair per query.
 
-    Pairs are sorted by the sum of two ranks: of the irrelevant document in the run, and of the relevant document in the
-    reference; and then by the rank of the relevant document in the run, lowest first.
+    Pairs are sorted by the sum of two ranks, that of the irrelevant document in the run and that of the relevant
+    document in the reference; and then by the rank of the relevant document in the run, from the bottom up.
 
     Args:
         run: Result frame of the ranker that orders the pairs wrongly.
         reference: Result frame of the ranker that orders them correctly.
-        qrels: Judgements; documents without one count as irrelevant, queries without any are skipped.
+        qrels: Judgements; unjudged documents count as irrelevant, queries without judgements are skipped.
         most: The number of pairs to find.
 
     Returns:

@@ -12,12 +12,12 @@ GROUP = 0.8  # width of all bars of a measure
 
 
 def relative_bars(frame: pd.DataFrame, panels: Sequence[Sequence[str]], baseline: str) -> plt.Figure:
-    """Figure 4: how much better systems are than a baseline, one bar per system and measure.
+    """Figure 4: the gain of each system over a baseline, one bar per system and measure.
 
     Args:
         frame: ``system`` and one column per measure, in percent.
-        panels: The measures of each panel; panels have scales of their own.
-        baseline: Its name.
+        panels: The measures of each panel; each panel has its own scale.
+        baseline: The baseline's name.
     """
     widths = [len(measures) for measures in panels]
     figure, axes = plt.subplots(
@@ -46,7 +46,7 @@ def learning_curves(frame: pd.DataFrame, measure: str) -> plt.Figure:
     Args:
         frame: ``system, queries`` and a column named after the measure and ``", %"``: the percentage of its value with
             all queries.
-        measure: Its name.
+        measure: The measure's name.
     """
     figure, ax = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
     for number, (name, rows) in enumerate(frame.groupby("system", sort=False)):

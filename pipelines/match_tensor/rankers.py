@@ -23,7 +23,7 @@ class Rankers(RerankingRankers):
         """How a ranker is made.
 
         Args:
-            key: Which one.
+            key: The ranker.
             encoder: The encoder of texts: ``"lstm"`` or ``"cnn"``.
             queries: The number of training queries; None for all.
         """

@@ -68,7 +68,7 @@ def _by_row(values: pd.DataFrame, table: Path) -> pd.DataFrame:
 
 
 def result_folders(out: Path) -> Iterator[ResultFolder]:
-    """All results below a folder, those of the best-known collections first."""
+    """All results below a folder, the best-known collections first."""
     found = [
         ResultFolder(path.parent, json.loads(path.read_text(encoding="utf-8"))) for path in out.glob("*/settings.json")
     ]

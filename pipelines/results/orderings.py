@@ -1,4 +1,4 @@
-"""The papers' main orderings, tested on the runs of our pipelines; and, where they do not hold, what we know of why."""
+"""The papers' main orderings, tested on the runs of our pipelines, with the known reasons why some do not hold."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,9 +22,9 @@ class Ordering:
         pipeline: The pipeline on whose runs it is tested.
         runs: The folder of these runs.
         better: The system that the paper finds better, by name; or two names: the gain of one over the other.
-        worse: The other system, likewise.
-        measure: What is compared; more is better.
-        reason: Why it does not hold everywhere, as far as we know.
+        worse: The other system, or the other gain.
+        measure: The measure to compare; more is better.
+        reason: Why the ordering does not hold everywhere, as far as we know.
     """
 
     paper: str
@@ -44,7 +44,7 @@ class Outcome:
 
     Attributes:
         better: The mean of the system that the paper finds better.
-        worse: The mean of the other one.
+        worse: The mean of the other system.
         p: P-value of a paired t-test over queries, each with its mean over seeds as the value.
         seeds: The difference for each seed, if both systems have the same seeds and more than one.
     """

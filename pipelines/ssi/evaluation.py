@@ -38,9 +38,9 @@ class Evaluation:
         task: The queries and links.
         setting: ``"candidates"`` re-ranks the linked documents and random ones. ``"collection"`` retrieves from all
             documents except the page of the query and its links in other splits; documents that are not retrieved tie
-            below the others, as they do in re-ranking.
+            below all others, as in re-ranking.
         random_documents: The number of random documents.
-        runs: Where per-query values are saved, and read from if they are there, beside runs of the top documents.
+        runs: Where per-query values are saved with runs of the top documents, or read from if they are there.
     """
 
     def __init__(self, task: LinkTask, setting: Setting, random_documents: int, runs: SavedRuns):

@@ -1,4 +1,4 @@
-"""Queries in another language than the documents: Tables 9 and 10 of the SSI paper."""
+"""Queries in a language other than the documents': Tables 9 and 10 of the SSI paper."""
 
 import argparse
 import hashlib
@@ -24,8 +24,8 @@ class Languages:
     """A task whose queries are translations of pages of the collection, their mates.
 
     Attributes:
-        task: The queries in their own language; the mate of a query is not a candidate, unless the task is to find it.
-        english: The same with the text of each query's mate, in place of a perfect translation.
+        task: The queries in their own language; the mate of a query is a candidate only if the task is to find it.
+        english: The same with the text of each query's mate, which stands for a perfect translation.
         mates: Training queries with the text of their mates: ``qid, query, mate``.
         finding: Whether the task is to find the mates.
     """
@@ -37,7 +37,7 @@ class Languages:
 
     @classmethod
     def of(cls, workspace: Workspace, arguments: argparse.Namespace, task: LinkTask) -> "Languages":
-        """The languages of a task; another dataset has the mates, or else the task's own judgements are the mates."""
+        """The languages of a task; the mates are those of another dataset, or else the task's own judgements."""
         finding = arguments.mates is None
         source = task.collection if finding else load(arguments.mates)
         splits = [split for split in (getattr(source, name) for name in SPLITS) if split is not None]
@@ -140,7 +140,7 @@ class LanguageRankers(Rankers):
         """A mixture of a ranker across languages and one of English mates, with the same seeds."""
         b = self._translated(b)
         mixed = {
-            # The scores of a W without I are on another scale than cosines.
+            # The scores of a W without I are not on the scale of cosines.
             seed: self.mixed(ranker, b.rankers.get(seed, next(iter(b.rankers.values()))), "zscore")
             for seed, ranker in a.rankers.items()
         }
@@ -149,7 +149,7 @@ class LanguageRankers(Rankers):
         return replace(row, system=f"{row.name}, {a.system}", rankers={seed: r for seed, (r, _, _) in mixed.items()})
 
     def _translated(self, row: Row) -> Row:
-        """A ranker that replaces incoming queries by their English mates."""
+        """The row with rankers that read the English mates of the queries in their place."""
         texts = pd.concat(getattr(self.languages.english.collection, name).topics for name in SPLITS)
         mates = texts.drop_duplicates("qid").set_index("qid")["query"]
         swap = pt.apply.generic(lambda frame: frame.assign(query=frame["qid"].map(mates)))

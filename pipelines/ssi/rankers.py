@@ -187,7 +187,7 @@ class Rankers(TrainedModels):
     def low_rank(
         self, limit: int | None, dim: int | None = None, *, kind: str = "low-rank", key: str = "", note: str = ""
     ) -> Row:
-        """U'V + I, or U'U + I with ``kind="symmetric"``, with columns for all words of the dictionary."""
+        """U'V + I, or U'U + I with ``kind="symmetric"``, with columns for every word of the dictionary."""
         dim = dim or self.arguments.dim
         matrices, name = (1, f"W = U'U + I{note}") if kind == "symmetric" else (2, f"W = U'V + I{note}")
         parameters = f"{matrices * dim} × {self.words(limit):,}"

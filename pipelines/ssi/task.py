@@ -49,7 +49,7 @@ class LinkTask:
         return cls(replace(collection, **splits), docnos, links, own, seed)
 
     def sample(self, queries: int | None) -> "LinkTask":
-        """At most so many queries of dev and of test; None for all."""
+        """At most this many queries of dev and of test; None for all."""
         return self if queries is None else replace(self, collection=self.collection.sample(queries, self.seed))
 
     def excluded(self, split: Split) -> pd.DataFrame:
@@ -60,12 +60,12 @@ class LinkTask:
         return known[~pd.MultiIndex.from_frame(known).isin(links)]
 
     def candidates(self, split: Split, number: int, *, shift: int = 0) -> pd.DataFrame:
-        """The links of the queries and a number of random documents; another ``shift`` draws others."""
+        """The links of the queries and a number of random documents; each ``shift`` draws different ones."""
         options = {"seed": self.seed + shift, "exclude": self.excluded(split)}
         return with_random_documents(split.topics, split.qrels, self.docnos, number, **options)
 
     def examples(self, dev_documents: int) -> list[pd.DataFrame]:
-        """What models are fitted on: linked pairs of train, and for each dev query its links and random documents."""
+        """The arguments of ``fit``: linked pairs of train, and for each dev query its links and random documents."""
         dev = self.collection.dev
         candidates = pt.Transformer.from_df(dev and self.candidates(dev, dev_documents))
         return self.collection.examples(candidates)
@@ -108,7 +108,7 @@ class LinkTask:
         return self._with(test=_between(self.collection.test, self._test_documents))
 
     def apart_from_test_documents(self) -> "LinkTask":
-        """Likewise, and without training links of test documents; test links between other documents are trained on."""
+        """The same, without training links of test documents; test links between other documents become training."""
         others = self.docnos.difference(self._test_documents)
         train, dev, test = (_between(getattr(self.collection, name), others) for name in SPLITS)
         train = Split(

@@ -1,4 +1,4 @@
-"""What pt.Experiment lacks: seeds, intervals, tests against several baselines, breakdowns, mixtures, ensembles.
+"""Beyond pt.Experiment: seeds, intervals, tests against several baselines, breakdowns, mixtures, ensembles.
 
 Frames go in and come out; results that can be drawn have ``plot``. Most functions take the value of each system for
 each query, which :func:`per_query` extracts from an experiment::

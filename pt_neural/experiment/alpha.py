@@ -25,8 +25,8 @@ class AlphaCurve:
         alpha: The best alpha; the smallest if several are equally good.
         measure: Name of the measure.
         per_query: Frame of values, with one row per alpha (the index) and one column per query.
-        fold_alphas: With folds, the alpha of each fold, chosen on the queries of the others; otherwise empty.
-        run: With folds, the result frame in which each query was ranked with the alpha of its fold; otherwise None.
+        fold_alphas: With folds, the alpha of each fold, chosen on the queries of the other folds; otherwise empty.
+        run: With folds, the result frame with each query ranked by the alpha of its fold; otherwise None.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class AlphaCurve:
 
         Args:
             ax: Axes to draw on; a new figure by default.
-            label: Name of the curve in the legend above the axes, which then gives the best alpha too.
+            label: Name of the curve, for a legend above the axes that also gives the best alpha.
             interval: Whether to shade the 95% interval of the mean; leave it out if several curves share the axes.
         """
         import matplotlib.pyplot as plt
@@ -105,9 +105,9 @@ def tune_alpha(
     runs once; only the sum is computed for each alpha.
 
     Args:
-        pipeline: A :class:`~pt_neural.Mixture`, or a pipeline that ends with one. Its ``alpha`` is set to the best.
-        topics: Queries to tune on (``qid, query``), or a result frame if the pipeline begins with a re-ranker. They
-            must not be the queries that the mixture is evaluated on afterwards.
+        pipeline: A :class:`~pt_neural.Mixture`, or a pipeline that ends with one. Its ``alpha`` is set to the best one.
+        topics: Queries to tune on (``qid, query``), or a result frame if the pipeline begins with a re-ranker. Do not
+            evaluate the mixture on these queries afterwards.
         qrels: Judgements of these queries (``qid, docno, label``).
         measure: A measure of ir_measures, or its name, such as ``"nDCG@10"`` or ``"ndcg_cut_10"``. The largest mean is
             best, or the smallest if the measure is :data:`~pt_neural.experiment.RankLoss`.
@@ -119,7 +119,7 @@ def tune_alpha(
         verbose: Show a progress bar over the alphas.
 
     Returns:
-        The curve. Of equally good alphas, the smallest is chosen.
+        The curve. If several alphas are equally good, the smallest is chosen.
 
     Raises:
         ValueError: If the pipeline does not end with a mixture, if a query occurs twice, if no query has a judgement,

@@ -1,4 +1,4 @@
-"""A measure by classes of queries: by their length, or by the rarity of their terms."""
+"""A measure by class of query: by length, or by the rarity of the query's terms."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,9 +16,9 @@ from pt_neural.training.examples import require_columns
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-STEP, SPREAD = 0.14, 0.7  # between the marks of two systems, and of all at most, in widths of a class
-DISTINGUISHABLE = 4  # systems whose intervals can be told apart
-ENOUGH = 10  # queries for an interval by the normal distribution
+STEP, SPREAD = 0.14, 0.7  # distance between two systems' marks, and largest distance of any two, in widths of a class
+DISTINGUISHABLE = 4  # most systems whose intervals can be told apart
+ENOUGH = 10  # fewest queries for an interval by the normal distribution
 
 
 class Breakdown:
@@ -97,7 +97,7 @@ def by_length(
         min_queries: A class with fewer queries is merged with its neighbours.
 
     Raises:
-        ValueError: If the topics lack a query of the values, or if values are missing or repeated.
+        ValueError: If a query of the values is not among the topics, or if values are missing or repeated.
 
     Example::
 
@@ -128,8 +128,8 @@ def by_rarity(
             in ascending order from 1.
 
     Raises:
-        ValueError: If the topics lack a query of the values, if values are missing or repeated, or if the counts are
-            not in ascending order from 1.
+        ValueError: If a query of the values is not among the topics, if values are missing or repeated, or if the
+            counts are not in ascending order from 1.
         TypeError: If ``training`` is a single string.
 
     Example::
@@ -146,7 +146,7 @@ def by_rarity(
 
 
 def count_terms(texts: Iterable[str]) -> Counter[str]:
-    """How often each term occurs in texts.
+    """Count the occurrences of each term in texts.
 
     Example::
 
@@ -173,7 +173,7 @@ def _queries(values: pd.DataFrame, topics: pd.DataFrame) -> pd.Series:
 
 
 def _large_enough(numbers: pd.Series, least: int) -> list[int]:
-    """Where classes of neighbouring numbers start, so that each has at least so many queries."""
+    """Where classes of neighbouring numbers start, so that each has at least ``least`` queries."""
     starts, size, last = [], 0, None
     for number, count in numbers.value_counts().sort_index().items():
         if size == 0:
@@ -187,7 +187,7 @@ def _large_enough(numbers: pd.Series, least: int) -> list[int]:
 
 
 def _quantiles(numbers: pd.Series, classes: int) -> list[int]:
-    """Where classes of about equal size start; there are fewer classes if many numbers are equal."""
+    """Where classes of about equal size start; if many numbers are equal, there are fewer classes."""
     if numbers.empty or classes < 2:
         return [1]
     inner = np.quantile(numbers, np.arange(1, classes) / classes, method="higher")

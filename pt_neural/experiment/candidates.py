@@ -1,4 +1,4 @@
-"""Candidates for re-rankers: how good they let a re-ranker be, and the candidates and queries of the SSI paper."""
+"""Candidates for re-rankers: how good a re-ranker they allow, and the candidates and queries of the SSI paper."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -23,10 +23,10 @@ NO_DOCUMENTS = np.empty(0, dtype=np.int64)
 
 
 class CandidateRecall:
-    """What the first candidates of each query hold, by their number.
+    """What the first candidates of each query contain, by the number of candidates.
 
     Attributes:
-        measure: Name of the measure whose ceiling is given.
+        measure: Name of the measure of the ceiling.
         queries: Number of judged queries.
     """
 
@@ -38,8 +38,8 @@ class CandidateRecall:
     def to_frame(self) -> pd.DataFrame:
         """Frame with ``depth``, ``recall``, ``success`` and ``ceiling``, means over the judged queries.
 
-        Recall is the share of the relevant documents that are among the candidates, success the share of queries with
-        at least one of them, and the ceiling the measure of a re-ranking of the candidates by their labels.
+        Recall is the share of the relevant documents that are among the candidates, success is the share of queries
+        with at least one of them, and the ceiling is the measure of a re-ranking of the candidates by their labels.
         """
         return self._frame.copy()
 
@@ -90,9 +90,9 @@ def candidate_recall(
 
     Args:
         run: Result frame of the first stage: ``qid, docno`` and ``rank``, or ``score`` if there is no rank.
-        qrels: Judgements of the queries: ``qid, docno, label``. Queries without candidates count as having found
-            nothing, those without relevant documents count 0, as in ``pt.Experiment``.
-        depths: One or several numbers of candidates; by default 1, 2, 5, 10, 20 and so on, and all there are.
+        qrels: Judgements of the queries: ``qid, docno, label``. Queries without candidates and queries without relevant
+            documents count as 0, as in ``pt.Experiment``.
+        depths: One or several numbers of candidates; by default 1, 2, 5, 10, 20 and so on, and all candidates.
         measure: The measure whose ceiling to compute: a measure of ir_measures, or its name.
         rel: The smallest label of a relevant document, for recall and success.
 
@@ -118,7 +118,7 @@ def candidate_recall(
     relevant = places.merge(qrels.loc[qrels["label"] > 0, ["qid", "docno", "label"]], on=["qid", "docno"])
     best = relevant.rename(columns={"qid": "query_id", "docno": "doc_id", "label": "score"})
     judged = qrels.rename(columns={"qid": "query_id", "docno": "doc_id", "label": "relevance"})
-    # The run is cut to each depth below, so that one cut-off serves all depths.
+    # The run is cut to each depth below, so one cut-off serves all depths.
     columns = {"recall": R(rel=rel) @ depths[-1], "success": Success(rel=rel) @ depths[-1], "ceiling": measure}
     evaluator = ir_measures.evaluator(list(columns.values()), judged[["query_id", "doc_id", "relevance"]])
     rows = []
@@ -148,8 +148,8 @@ def with_random_documents(
         topics: Queries: ``qid, query``, and any other columns.
         qrels: Judgements: ``qid, docno, label``; documents with a label above 0 are relevant.
         docnos: The collection. Relevant documents outside it are left out.
-        num_random: Number of random documents per query, all distinct and none of them relevant; all there are if the
-            collection has fewer.
+        num_random: Number of random documents per query, all distinct and none of them relevant; a smaller collection
+            gives all its documents.
         seed: Seed of the random documents.
         exclude: Frame with ``qid`` and ``docno``: documents that must not be candidates of a query, such as the page
             that the query is made from, and links used in training.
@@ -192,12 +192,12 @@ def keyword_queries(topics: pd.DataFrame, k: int, *, seed: int = 13) -> pd.DataF
     """Queries of k random words from the text of each query, as in keyword search.
 
     SSI paper, section 4.2: keyword queries are made from documents "by keeping only k random words". The paper does not
-    say whether a word that occurs twice may be kept twice. Here the words of a query are distinct and equally likely,
-    however often they occur, since keyword queries seldom repeat a word.
+    say whether a word that occurs twice may be kept twice. Here the words of a query are distinct, and equally likely
+    however often they occur, because keyword queries seldom repeat a word.
 
     Args:
         topics: Queries: ``qid, query``, and any other columns.
-        k: Words to keep. A text with fewer distinct words keeps them all.
+        k: Number of words to keep. A text with fewer distinct words keeps them all.
         seed: Seed of the random words.
 
     Returns:
@@ -215,14 +215,16 @@ def keyword_queries(topics: pd.DataFrame, k: int, *, seed: int = 13) -> pd.DataF
     k, seed = checked_number("k", k, int, least=1), checked_number("seed", seed, int, least=0)
     require_columns(topics, ("qid", "query"), "topics")
     rng = np.random.default_rng(seed)
-    words = [list(dict.fromkeys(tokenise(text))) for text in topics["query"]]
-    kept = [sorted(rng.choice(len(each), min(k, len(each)), replace=False)) if each else [] for each in words]
-    queries = [" ".join(each[place] for place in places) for each, places in zip(words, kept, strict=True)]
+    queries = []
+    for text in topics["query"]:
+        words = list(dict.fromkeys(tokenise(text)))
+        kept = sorted(rng.choice(len(words), min(k, len(words)), replace=False)) if words else []
+        queries.append(" ".join(words[place] for place in kept))
     return topics.assign(query=queries)
 
 
 def _ticks(depths: list[int]) -> list[int]:
-    """The depths whose numbers fit under a logarithmic axis, the last among them."""
+    """The depths whose numbers fit under a logarithmic axis, including the last depth."""
     distance, kept = TICK_DISTANCE * np.log(depths[-1] / depths[0]), [depths[-1]]
     for depth in reversed(depths):
         if np.log(kept[-1] / depth) > distance:
@@ -231,7 +233,7 @@ def _ticks(depths: list[int]) -> list[int]:
 
 
 def _places_in_run(run: pd.DataFrame) -> pd.DataFrame:
-    """The candidates with their places within their queries, from 1; each document once."""
+    """The candidates with their places within their query, from 1; each document once."""
     order = "rank" if isinstance(run, pd.DataFrame) and "rank" in run else "score"
     require_columns(run, ("qid", "docno", order), "run")
     if run.empty:

@@ -15,7 +15,7 @@ from pt_neural.rankers.mixture import Normalise, normalised
 
 
 class CrossValidated(pt.Transformer):
-    """The results of all queries, each ranked by a learner that was not fitted on it; a system for ``pt.Experiment``.
+    """A system for ``pt.Experiment``: the results of all queries, each ranked by a learner not fitted on it.
 
     Attributes:
         run: The result frame: the columns of the pipeline, with the ``score`` and ``rank`` of the learners.
@@ -31,7 +31,7 @@ class CrossValidated(pt.Transformer):
         self.learners = learners
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """The results of the incoming queries, as far as they were in a fold."""
+        """The results of those incoming queries that were in a fold."""
         pt.validate.columns(inp, includes=["qid"], context=self)
         if len(inp) and not inp["qid"].isin(self.folds["qid"]).any():
             raise ValueError("a cross-validated ensemble ranks only the queries that it was made with")
@@ -56,8 +56,8 @@ def cross_validate(
     """Rank by an ensemble of rankers: each fold of the queries by boosted trees fitted on the other folds.
 
     Match-Tensor paper, sections 5.8 and 6.7: a ranker that gains little from BM25 as a second feature already knows
-    what BM25 knows. The features are computed once. Folds are of queries, so that all candidates of a query are in one
-    fold. Queries without judgements are ranked, but no learner is fitted on them.
+    what BM25 knows. Features are computed once. The queries are divided into folds, so all candidates of a query are in
+    the same fold. Queries without judgements are ranked, but no learner is fitted on them.
 
     Args:
         pipeline: Candidates, then rankers joined by PyTerrier's ``**``. ``pt.Transformer.identity()`` stands for the
@@ -79,7 +79,7 @@ def cross_validate(
 
     Raises:
         ValueError: If the pipeline gives no features, if there are fewer queries than folds, or if no candidate of the
-            queries that a learner is fitted on was judged relevant.
+            queries of a training set was judged relevant.
 
     Example::
 
@@ -122,7 +122,7 @@ def _fold_of_each_query(folds: int | pd.DataFrame, qids: list[str], seed: int) -
 
 
 def _examples(run: pd.DataFrame, normalise: Normalise) -> pd.DataFrame:
-    """What a learner sees of a run: no texts, and features normalised within each query."""
+    """The columns of a run for a learner: no texts, and features normalised within each query."""
     columns = [column for column in ("qid", "query", "docno", "score", "rank", "features") if column in run]
     queries = pd.factorize(run["qid"])[0]
     features = np.stack(run["features"].tolist()).astype(np.float64)
@@ -135,11 +135,11 @@ def _splits(
 ) -> Iterator[tuple[object, pd.Series, pd.Series, pd.Series]]:
     """For each fold the rows to fit on, to validate on and to rank.
 
-    PyTerrier requires validation rows; unless a fold is held out, they are the rows to fit on.
+    PyTerrier requires validation rows; if no fold is held out, they are the rows to fit on.
     """
     names = sorted(set(folds))
     if validation and len(names) < 3:
-        raise ValueError("validation takes a fold of its own: there must be at least 3 folds")
+        raise ValueError("validation needs a fold of its own: there must be at least 3 folds")
     for place, fold in enumerate(names):
         ranked, held_out = folds == fold, folds == names[(place + 1) % len(names)]
         fitted = judged & ~ranked & ~held_out if validation else judged & ~ranked

@@ -1,4 +1,4 @@
-"""Measures that ir_measures lacks: the area under the ROC curve, and expected reciprocal rank for any query names."""
+"""Measures beyond ir_measures: the area under the ROC curve, and expected reciprocal rank for any query names."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -15,9 +15,9 @@ Unjudged = Literal["non-relevant", "left out"]
 def auc(run: pd.DataFrame, qrels: pd.DataFrame, *, rel: int = 1, unjudged: Unjudged = "non-relevant") -> float:
     """Area under the ROC curve over the candidates of all queries together.
 
-    Tables 3 and 4 and figures 3 and 4 of the Match-Tensor paper have it. Since scores of different queries are
-    compared, it asks for more than a good order within each query, unlike :func:`auc_per_query`. It is scikit-learn's
-    ``roc_auc_score``. Documents outside the run do not count, nor do queries without judgements.
+    The Match-Tensor paper reports it in tables 3 and 4 and figures 3 and 4. Since scores of different queries are
+    compared, a good order within each query is not enough, unlike for :func:`auc_per_query`. It is computed by
+    scikit-learn's ``roc_auc_score``. Documents outside the run and queries without judgements do not count.
 
     Args:
         run: Result frame: ``qid, docno, score``.
@@ -48,7 +48,7 @@ def auc(run: pd.DataFrame, qrels: pd.DataFrame, *, rel: int = 1, unjudged: Unjud
 def auc_per_query(
     run: pd.DataFrame, qrels: pd.DataFrame, *, rel: int = 1, unjudged: Unjudged = "non-relevant"
 ) -> pd.Series:
-    """Area under the ROC curve of each query: how often a relevant candidate scores above one that is not.
+    """Area under the ROC curve of each query: how often a relevant candidate scores above a non-relevant one.
 
     Args:
         run: Result frame: ``qid, docno, score``.
@@ -86,12 +86,12 @@ def _judged_candidates(run: pd.DataFrame, qrels: pd.DataFrame, rel: int, unjudge
 def expected_reciprocal_rank(cutoff: int = 10) -> ir_measures.Measure:
     """Expected reciprocal rank (Chapelle, Metzler, Zhang and Grinspan, 2009), as ir_measures computes it.
 
-    The measure ``ERR@k`` of ir_measures calls a script of TREC's, for which the names of queries must be whole numbers
-    and those of documents must not contain blanks. This one is the same for any names. A document of grade g satisfies
-    the user with probability ``(2**g - 1) / 16``: the script's highest grade is 4. It needs Perl.
+    The measure ``ERR@k`` of ir_measures calls one of TREC's scripts, which requires query names to be whole numbers and
+    document names to have no spaces. This one gives the same values for any names. A document of grade g satisfies the
+    user with probability ``(2**g - 1) / 16``, because the script's highest grade is 4. It needs Perl.
 
     Args:
-        cutoff: The number of ranks that count.
+        cutoff: The number of top ranks that count.
 
     Returns:
         A measure for ``pt.Experiment`` and ``ir_measures``, named ``ERR@cutoff``.
@@ -108,7 +108,7 @@ def expected_reciprocal_rank(cutoff: int = 10) -> ir_measures.Measure:
 
     def values(qrels: pd.DataFrame, run: pd.DataFrame) -> Iterator[tuple[str, float]]:
         if qrels["relevance"].max() > 4:
-            raise ValueError(f"ERR takes grades up to 4, but there is a {qrels['relevance'].max()}; map them to fewer")
+            raise ValueError(f"ERR takes grades up to 4, but there is a {qrels['relevance'].max()}; map them to 0 to 4")
         qids = pd.Index(qrels["query_id"].unique())
         docnos = pd.Index(pd.concat([qrels["doc_id"], run["doc_id"]]).unique()).sort_values()
         frames = [_numbered(frame, qids, docnos) for frame in (qrels, run)]
@@ -119,7 +119,7 @@ def expected_reciprocal_rank(cutoff: int = 10) -> ir_measures.Measure:
 
 
 def _numbered(frame: pd.DataFrame, qids: pd.Index, docnos: pd.Index) -> pd.DataFrame:
-    """The rows of known queries, with numbers for names; those of documents sort as the names do."""
+    """The rows of known queries, with numbers in place of names; document numbers sort as their names do."""
     frame = frame[frame["query_id"].isin(qids)]
     digits = len(str(len(docnos)))
     queries = [str(number) for number in qids.get_indexer(frame["query_id"])]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 # Colours that colour-blind readers can tell apart (Okabe and Ito).
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000", "#999999")
 
-POINT_AREA, LARGEST_AREA = 14.0, 400.0  # of the marks of one query and of many, in square points
+POINT_AREA, LARGEST_AREA = 14.0, 400.0  # of a mark for one query, and for many queries, in square points
 
 Kind = Literal["exact", "proximity", "inexact", "ours"]
 MARKERS: dict[str | None, tuple[str, str, str]] = {  # marker, fill and label of each kind of system
@@ -27,7 +27,7 @@ MARKERS: dict[str | None, tuple[str, str, str]] = {  # marker, fill and label of
 }
 MANY = 8  # systems; more need a larger picture
 
-GAP, RADIUS = 6.0, 4.0  # points from the middle of a mark to its label, and to its rim
+GAP, RADIUS = 6.0, 4.0  # points from the middle of a mark to its label, and to its edge
 DISTANCES = (1, 2, 3, 4.5, 6, 8, 10, 12, 15)  # of a label from its mark, in gaps
 DIRECTIONS = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1))
 DIRECTIONS += ((2, 1), (-2, 1), (2, -1), (-2, -1), (1, 2), (-1, 2), (1, -2), (-1, -2))
@@ -43,7 +43,7 @@ class PerQueryScatter:
         other: The system on the horizontal axis.
         measure: Name of the measure.
         above: Number of queries for which the system has the larger value.
-        below: Number of queries for which the other system does.
+        below: Number of queries for which the other system has the larger value.
         equal: Number of queries for which both have the same value.
     """
 
@@ -92,12 +92,12 @@ class PerQueryScatter:
 
 
 def scatter(values: pd.DataFrame, system: str, other: str) -> PerQueryScatter:
-    """Compare two systems query by query: where one of them gains, and where it loses.
+    """Compare two systems query by query: where one gains over the other, and where it loses.
 
     Args:
         values: One row per query and one column per system, as :func:`per_query` returns them.
-        system: A column, for the vertical axis.
-        other: Another one, for the horizontal axis.
+        system: The column for the vertical axis.
+        other: The column for the horizontal axis.
 
     Raises:
         ValueError: If a system is unknown, if both are the same, or if values are missing.
@@ -115,7 +115,7 @@ def scatter(values: pd.DataFrame, system: str, other: str) -> PerQueryScatter:
 
 
 class SystemComponents:
-    """Systems as points in two dimensions; those that do well on the same queries are close to each other.
+    """Systems as points in two dimensions; systems that do well on the same queries are close to each other.
 
     Attributes:
         explained: The share of the variance between systems that each of the two components explains.
@@ -166,7 +166,7 @@ def pca(values: pd.DataFrame, kinds: Mapping[str, Kind] | None = None) -> System
 
     Args:
         values: One row per query and one column per system, as :func:`per_query` returns them.
-        kinds: The kind of evidence that each system uses, which decides on its mark: ``"exact"`` △, ``"proximity"`` ○,
+        kinds: The kind of evidence that each system uses, which determines its mark: ``"exact"`` △, ``"proximity"`` ○,
             ``"inexact"`` ▽, ``"ours"`` ■.
 
     Raises:
@@ -210,7 +210,7 @@ def legend_above(ax: "Axes", columns: int = 4) -> float:
         columns: The largest number of columns.
 
     Returns:
-        The height of its lines after the first one, in inches.
+        The height of all its lines but the first, in inches.
     """
     handles, names = ax.get_legend_handles_labels()
     room = ax.get_window_extent().width
@@ -225,9 +225,9 @@ def legend_above(ax: "Axes", columns: int = 4) -> float:
 
 
 def label_points(ax: "Axes", points: np.ndarray, texts: Sequence[str], *, size: float = 8.0) -> None:
-    """Write each text near its point, in the first place where it covers no other text and no point.
+    """Write each text near its point, in the first place where it covers neither another text nor a point.
 
-    If there is no such place, it takes the one where it covers least. A line joins a text to a distant point.
+    If there is no such place, the text takes the place where it covers least. A line joins a text to a distant point.
 
     Args:
         ax: Axes with their points and limits set.
@@ -236,7 +236,7 @@ def label_points(ax: "Axes", points: np.ndarray, texts: Sequence[str], *, size: 
         size: Font size in points.
     """
     figure = ax.figure
-    figure.draw_without_rendering()  # settles the layout, and so where the points are
+    figure.draw_without_rendering()  # settles the layout, and so the places of the points
     ax.set(xlim=ax.get_xlim(), ylim=ax.get_ylim())
     pixels = figure.dpi / 72
     middles = ax.transData.transform(points)

@@ -20,12 +20,12 @@ BLOCK = 1 << 20  # samples times queries in memory at once
 
 
 class BootstrapIntervals:
-    """The mean of each system with its confidence interval, or its difference from a baseline with that interval.
+    """The confidence interval of each system's mean, or of its difference from a baseline.
 
     Attributes:
         level: The confidence level, such as 0.95.
         measure: Name of the measure.
-        baseline: The system that the others are compared with; None if the intervals are those of means.
+        baseline: The system that the others are compared with; None for intervals of means.
     """
 
     def __init__(self, frame: pd.DataFrame, level: float, measure: str, baseline: str | None = None):
@@ -37,7 +37,7 @@ class BootstrapIntervals:
     def to_frame(self) -> pd.DataFrame:
         """Frame with ``system``, ``mean``, ``low`` and ``high``.
 
-        With a baseline there is also ``difference``, whose interval ``low`` and ``high`` then are.
+        With a baseline there is also ``difference``; ``low`` and ``high`` are then its interval.
         """
         return self._frame.copy()
 
@@ -85,15 +85,15 @@ def bootstrap(
 
     The queries are resampled with replacement many times; the interval leaves out equal shares of the smallest and the
     largest means (the percentile interval). All systems see the same samples. The intervals of two systems may overlap
-    although one is clearly better, since both do well or badly on the same queries: ``baseline`` gives the interval of
-    the difference.
+    although one is clearly better, because both do well or badly on the same queries. Give a ``baseline`` to get the
+    interval of the difference.
 
     Args:
         values: One row per query and one column per system, as :func:`per_query` returns them.
         level: Confidence level, between 0 and 1.
         samples: Number of samples.
         seed: Seed of the sampling.
-        baseline: A column; the intervals are then those of the other systems' differences from it.
+        baseline: A column; intervals are then of the other systems' differences from it.
 
     Raises:
         ValueError: If queries, systems or values are missing or repeated, or if a number is out of range.
@@ -136,17 +136,17 @@ def significance(
             seeds, the means that :func:`mean_over_seeds` returns.
         baseline: One or several of the columns. Two baselines are compared with each other too, once.
         correction: Correction for the number of comparisons with all baselines: ``"holm"``; ``"bonferroni"``, as in the
-            Duet paper (section 4.4); ``"benjamini-hochberg"``, which bounds the false discovery rate; None for none.
+            Duet paper (section 4.4); ``"benjamini-hochberg"``, which bounds the false discovery rate; or None.
         test: The paired ``"t-test"``, or the ``"randomisation"`` test, which does not assume a normal distribution: how
-            often the mean is as far from 0 when the signs of the differences are random. If ``samples`` is enough to
-            try all combinations of signs, it tries each of them once.
-        samples: Combinations of signs that the randomisation test tries.
+            often the mean is as far from 0 if the signs of the differences are random. If ``samples`` is enough to try
+            all combinations of signs, each is tried once.
+        samples: Number of combinations of signs that the randomisation test tries.
         seed: Seed of the random signs.
 
     Returns:
         Frame with ``system``, ``baseline``, the ``mean`` of the system, its ``difference`` from the baseline's mean,
         ``p``, and ``corrected``, the p-value to judge by; one row per comparison, baseline by baseline. Systems with
-        identical values have p = 1, and so has every t-test of a single query.
+        identical values have p = 1, as does every t-test of a single query.
 
     Raises:
         ValueError: If a system, correction or test is unknown, or if queries or values are missing or repeated.
@@ -187,7 +187,7 @@ def telescoped_against_full(
     """Compare each system as a re-ranker of candidates with the same system over all documents.
 
     DESM paper, sections 3.2 and 4, tables 3 and 4: word embeddings rank the candidates of a first stage well, but fail
-    where they have to find the documents themselves.
+    if they have to find the documents themselves.
 
     Args:
         telescoped: One row per query and one column per system, as :func:`per_query` returns them: the candidates of a
@@ -201,7 +201,7 @@ def telescoped_against_full(
         ``p`` and ``corrected``; one row per system, in the order of ``telescoped``.
 
     Raises:
-        ValueError: If one frame lacks a system or query of the other, if the measures differ, or if values are missing.
+        ValueError: If the frames differ in systems, queries or measure, or if values are missing.
 
     Example::
 
@@ -235,7 +235,7 @@ def corrected(p_values: np.ndarray, correction: Correction | None = "holm") -> n
         from scipy.stats import false_discovery_control
 
         return false_discovery_control(p_values) if count else p_values
-    # By hand, because statsmodels' multipletests collects garbage in each call, which takes a third of a second.
+    # Not by statsmodels' multipletests, because it collects garbage in each call, which takes a third of a second.
     order = np.argsort(p_values, kind="stable")
     result = np.empty(count)
     result[order] = np.minimum(1.0, np.maximum.accumulate(p_values[order] * np.arange(count, 0, -1)))
@@ -243,7 +243,7 @@ def corrected(p_values: np.ndarray, correction: Correction | None = "holm") -> n
 
 
 def _pairs(systems: Sequence[str], baselines: Sequence[str]) -> list[tuple[str, str]]:
-    """Every system with every baseline, but no two systems twice."""
+    """Every system with every baseline, but no pair of systems twice."""
     pairs = {}
     for baseline in baselines:
         for system in systems:
@@ -261,7 +261,7 @@ def _require_same(what: str, telescoped: pd.Index, full: pd.Index) -> None:
 
 
 def _paired_test(differences: np.ndarray, test: Test = "t-test", samples: int = 10_000, seed: int = 13) -> np.ndarray:
-    """The p-values, shape (comparisons,), of differences, shape (queries, comparisons), having a mean of 0."""
+    """The p-values, (comparisons,), of the hypothesis that differences, (queries, comparisons), have a mean of 0."""
     checked_choice("test", test, ("t-test", "randomisation"))
     samples, seed = checked_number("samples", samples, int, least=1), checked_number("seed", seed, int, least=0)
     return _t_test(differences) if test == "t-test" else _randomisation_test(differences, samples, seed)
@@ -279,7 +279,7 @@ def _t_test(differences: np.ndarray) -> np.ndarray:
 def _randomisation_test(differences: np.ndarray, samples: int, seed: int) -> np.ndarray:
     """How often random signs, the same for all columns, give a mean as far from 0 as the observed one.
 
-    The observed signs count as one more sample, so that no p-value is 0, unless all combinations of signs are tried.
+    Unless all combinations of signs are tried, the observed signs count as one more sample, so that no p-value is 0.
     """
     rng, count = np.random.default_rng(seed), len(differences)
     exhaustive = count < 63 and 2**count <= samples

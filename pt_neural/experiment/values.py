@@ -22,7 +22,7 @@ def per_query(result: pd.DataFrame, measure: ir_measures.Measure | str | None = 
 
     Returns:
         Frame indexed by ``qid``, with one float column per system, in the order of ``result`` (PyTerrier sorts systems
-        by name). The columns are named after the measure. A query for which a system has no value counts 0.
+        by name). The column index is named after the measure. A query for which a system has no value counts as 0.
 
     Raises:
         ValueError: If columns are missing, if two systems share a name, or if the measure is missing or ambiguous.
@@ -108,7 +108,7 @@ def with_standard_errors(result: pd.DataFrame, *, digits: int = 3) -> pd.DataFra
 def over_seeds(result: pd.DataFrame, systems: Systems) -> pd.DataFrame:
     """The mean and standard deviation of each system and measure over its seeds.
 
-    Both are computed from the means over queries. So the deviation tells how much the choice of a seed matters, not how
+    Both are computed from the means over queries, so the deviation shows how much the choice of a seed matters, not how
     much queries differ; for that see :func:`standard_errors` and :func:`bootstrap`.
 
     Args:
@@ -141,7 +141,7 @@ def over_seeds(result: pd.DataFrame, systems: Systems) -> pd.DataFrame:
 
 
 def mean_over_seeds(values: pd.DataFrame, systems: Systems) -> pd.DataFrame:
-    """The values of each system for each query, averaged over its seeds: what tests between systems need.
+    """The values of each system for each query, averaged over its seeds, as tests between systems need them.
 
     Args:
         values: One row per query and one column per run, as :func:`per_query` returns them.
@@ -195,7 +195,7 @@ def require_result(result: pd.DataFrame) -> None:
 
 
 def checked_values(values: pd.DataFrame, systems: Iterable[object] = (), *, called: str = "values") -> pd.DataFrame:
-    """The values as float64, provided that there is one for every system and query.
+    """The values as float64, after checking that there is one for every system and query.
 
     Args:
         values: One row per query and one column per system.

@@ -110,7 +110,7 @@ def test_nothing_to_find_is_no_crash(query):
 
 
 def test_errors_say_what_to_do():
-    with pytest.raises(ValueError, match="one for each of the 4 texts, not 1"):
+    with pytest.raises(ValueError, match="one label for each of the 4 texts, not 1"):
         pn.explain(MODEL, QUERY, TEXTS, method="matches", labels=[1])
     with pytest.raises(TypeError, match="labels must be numbers"):
         pn.explain(MODEL, QUERY, TEXTS[0], method="matches", labels=["good"])
