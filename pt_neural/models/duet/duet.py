@@ -103,7 +103,7 @@ class DuetRanker(InteractionRanker):
         document_rows: np.ndarray,
         kept: KeptReader | None,
     ) -> np.ndarray:
-        """Scores of pairs by a network, float64: atanh(f / parts), see :func:`~.networks.joint_scores`."""
+        """Scores of pairs by a network, float64: atanh(f / parts)."""
         return joint_scores(self._part_outputs(network, texts, query_rows, document_rows, kept)).numpy()
 
     def part_outputs(self, frame: pd.DataFrame) -> Tensor:
