@@ -95,11 +95,7 @@ def offsets_of(lengths: np.ndarray) -> np.ndarray:
 
 
 def ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Ranges of consecutive numbers, one after the other: int64.
-
-    Args:
-        starts: The first number of each range.
-        lengths: How many numbers each range has.
+    """Ranges of consecutive numbers, one after the other, int64; each range has a first number and a length.
 
     Example::
 
@@ -111,13 +107,7 @@ def ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 
 
 def pack_texts(texts: Iterable[Any]) -> tuple[PackedSequences, list[str]]:
-    """Tokenise texts and number their terms in order of first appearance.
-
-    Args:
-        texts: Strings; anything else, such as None or NaN, gives an empty sequence.
-
-    Returns:
-        The texts as term ids, and the distinct terms.
+    """Tokenise texts into term ids; also returns the distinct terms, numbered in order of first appearance.
 
     Example::
 
@@ -135,14 +125,9 @@ def pack_texts(texts: Iterable[Any]) -> tuple[PackedSequences, list[str]]:
 
 
 def pack_fields(texts: Iterable[str], fields: int) -> tuple[PackedSequences, list[str]]:
-    r"""Tokenise texts with marked field ends, as :func:`pack_texts` does for plain texts.
+    r"""Tokenise texts with marked field ends into sequences with ``field_ends``; see :func:`pack_texts`.
 
-    Args:
-        texts: Texts from :func:`~pt_neural.text.join_fields` with ``mark_ends=True``.
-        fields: Number of fields. A text with fewer has the last ones only, so a plain text is the last field.
-
-    Returns:
-        The texts as term ids with ``field_ends``, and the distinct terms.
+    A text with fewer than ``fields`` fields has the last ones only, so a plain text is the last field.
 
     Example::
 
@@ -159,16 +144,11 @@ def pack_fields(texts: Iterable[str], fields: int) -> tuple[PackedSequences, lis
 
 
 def with_boundaries(sequences: PackedSequences, first: int, *, fields: int, max_terms: int) -> PackedSequences:
-    r"""Put a boundary term before each field, and one after the last field.
+    r"""Put a boundary term before each field, and one after the last field; the result has no ``field_ends``.
 
-    Args:
-        sequences: Sequences with ``field_ends``; without them, each sequence is the last field.
-        first: Id of the boundary after the last field; ``first + 1``, ``first + 2`` ... go before the fields.
-        fields: Number of fields.
-        max_terms: Truncate each sequence to this many terms, boundaries included.
-
-    Returns:
-        Sequences without ``field_ends``.
+    The boundary after the last field has the id ``first``; ``first + 1``, ``first + 2`` ... go before the fields.
+    Sequences without ``field_ends`` are taken to be the last field. Each sequence is truncated to ``max_terms``,
+    boundaries included.
 
     Example::
 
@@ -195,8 +175,7 @@ def with_boundaries(sequences: PackedSequences, first: int, *, fields: int, max_
 class Numbering:
     """Numbers the distinct terms of a batch, in time that does not depend on the size of the vocabulary.
 
-    Args:
-        num_terms: Size of the vocabulary; negative ids count from its end, as in NumPy.
+    Negative ids count from the end of the vocabulary, as in NumPy.
 
     Example::
 

@@ -145,8 +145,7 @@ class Training:
     def completed(self, defaults: Mapping[str, Any]) -> "Training":
         """The settings, with those that are None replaced by a model's own."""
         defaults = {"optimiser": "adam", "margin": 1.0, "dev_measure": nDCG @ 10, **defaults}
-        lacking = {name: value for name, value in defaults.items() if getattr(self, name) is None}
-        return replace(self, **lacking)
+        return replace(self, **{name: value for name, value in defaults.items() if getattr(self, name) is None})
 
     def to_json(self) -> dict[str, Any]:
         """All settings, in a form that JSON can hold."""
