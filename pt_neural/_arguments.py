@@ -1,4 +1,4 @@
-"""Checks of what users give to constructors: errors that name the argument and what it must be."""
+"""Checks of arguments, with errors that name the argument and say what it must be."""
 
 import numbers
 from collections.abc import Collection, Iterable
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def checked_choice(name: str, value: Any, choices: Collection[Any]) -> Any:
-    """The value, or a ValueError that names the choices."""
+    """Return the value, or raise a ValueError that lists the choices."""
     if value not in choices:
         known = ", ".join(repr(choice) for choice in choices)
         raise ValueError(f"{name} must be one of {known}, not {value!r:.80}")
@@ -23,20 +23,10 @@ def checked_number(
     most: float | None = None,
     optional: bool = False,
 ) -> int | float | None:
-    """The value as Python's own number, which JSON can hold, numpy's included.
+    """Return an integer or any number (``kind``), which may be NumPy's, as a Python number, which JSON can hold.
 
-    Args:
-        name: What the argument is called.
-        value: What was given.
-        kind: Whether it must be an integer.
-        least: Smallest value allowed.
-        above: What it must be above.
-        most: Largest value allowed.
-        optional: Whether it may be None.
-
-    Raises:
-        TypeError: If it is no number, or none of that kind.
-        ValueError: If it is out of range or infinite.
+    TypeError if it is not of that kind; ValueError if it is below ``least``, not above ``above``, over ``most``, or
+    infinite. If it is ``optional``, None is fine.
 
     Example::
 
@@ -59,12 +49,7 @@ def checked_number(
 
 
 def checked_integers(name: str, values: Any, *, least: int) -> tuple[int, ...]:
-    """A sequence of one integer or more, as a tuple of Python's own.
-
-    Raises:
-        TypeError: If it is no sequence of integers.
-        ValueError: If it is empty, or if one is too small.
-    """
+    """Return a sequence of at least one integer, none below ``least``, as a tuple of Python integers."""
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise TypeError(f"{name} must be a sequence of integers, such as ({max(least, 3)},), not {values!r:.80}")
     checked = tuple(checked_number(f"each number of {name}", value, int, least=least) for value in values)

@@ -1,4 +1,4 @@
-"""Directories on disk that are either whole or not there at all."""
+"""Artifacts on disk: directories that are either complete or absent, and the checked reading of their files."""
 
 import json
 import os
@@ -7,34 +7,33 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import numpy as np
+import numpy as np
 
 METADATA = "pt_meta.json"
 
 
 class ArtifactError(ValueError):
-    """A directory that should hold an artifact does not, or holds a damaged or foreign one."""
+    """A directory does not hold the artifact that it should, or the artifact is damaged."""
 
 
 @contextmanager
 def atomic_directory(
     path: str | os.PathLike, *, overwrite: bool = False, type: str | None = None, format: str | None = None
 ) -> Iterator[Path]:
-    """Give a temporary sibling of ``path`` to write to, and put it in place only if the block succeeds.
+    """Yield a temporary directory beside ``path`` to write to, and move it to ``path`` if the block succeeds.
 
     Args:
         path: The directory to create. Missing parents are created.
-        overwrite: Replace a directory that is already there; it stays untouched until the block ends.
-        type: What is going to be written, as :func:`write_metadata` names it, to refuse at once what would be refused
-            in the end.
-        format: Likewise.
+        overwrite: Replace an artifact that is already there; it stays untouched until the block ends.
+        type: Type of the artifact to be written. If given, an artifact of another type or format at ``path`` is refused
+            at once, not only at the end.
+        format: Its format.
 
     Raises:
-        FileExistsError: If ``path`` exists and ``overwrite`` is false, if it is a file, or if it holds an artifact of
-            another type or format than that which was written.
+        FileExistsError: If ``path`` exists and ``overwrite`` is false, if it is a file, or if it holds anything but an
+            artifact of the type and format that was written.
     """
     path = Path(path)
     refuse_existing(path, overwrite=overwrite, type=type, format=format)
@@ -58,25 +57,26 @@ def atomic_directory(
 def refuse_existing(
     path: str | os.PathLike, *, overwrite: bool, type: str | None = None, format: str | None = None
 ) -> None:
-    """Raise FileExistsError where writing an artifact to ``path`` would destroy something."""
+    """Raise FileExistsError if writing an artifact to ``path`` would destroy something."""
     path = Path(path)
     if path.exists() and not path.is_dir():
         raise FileExistsError(f"{path} is a file; name a directory that does not exist yet")
-    if path.exists() and any(path.iterdir()) and not overwrite:
+    if not path.exists() or not any(path.iterdir()):
+        return
+    if not overwrite:
         raise FileExistsError(f"{path} exists already; pass overwrite=True to replace it, or choose another path")
-    if path.exists() and any(path.iterdir()) and not (path / METADATA).exists():
-        raise FileExistsError(f"{path} holds other things than an artifact ({METADATA} is missing); it stays as it is")
-    if path.exists() and any(path.iterdir()) and type is not None:
-        found = _kind(path)
-        if found != (type, format):
-            raise FileExistsError(
-                f"{path} holds a {found[0]}.{found[1]}, not a {type}.{format} to be replaced; it stays as it is. "
-                "Choose another path, or delete it"
-            )
+    if not (path / METADATA).exists():
+        raise FileExistsError(f"{path} is not an artifact ({METADATA} is missing); it stays as it is")
+    found = _kind(path)
+    if type is not None and found != (type, format):
+        raise FileExistsError(
+            f"{path} holds a {found[0]}.{found[1]}, not a {type}.{format} to be replaced; it stays as it is. "
+            "Choose another path, or delete it"
+        )
 
 
 def _kind(directory: Path) -> tuple[str | None, str | None]:
-    """Type and format of an artifact, None where its metadata do not tell."""
+    """Type and format of an artifact; None if its metadata does not say."""
     try:
         metadata = read_json(directory / METADATA)
     except ArtifactError:
@@ -85,8 +85,8 @@ def _kind(directory: Path) -> tuple[str | None, str | None]:
 
 
 def _move_directory(source: Path, target: Path) -> None:
-    """One step, so that of two processes the faster one's directory stays, and is never away for a moment."""
-    with suppress(OSError):  # an empty directory may be in the way
+    """Move in one step: if another process was faster, its directory stays and is never missing for a moment."""
+    with suppress(OSError):  # an empty directory may be there
         target.rmdir()
     try:
         source.rename(target)
@@ -114,60 +114,66 @@ def write_json(path: str | os.PathLike, value: Any) -> None:
     Path(path).write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def read_json(path: str | os.PathLike) -> Any:
-    """Read JSON; a missing or damaged file raises :class:`ArtifactError` naming it."""
-    path = Path(path)
+@contextmanager
+def reading(path: str | os.PathLike, *damage: type[Exception]) -> Iterator[None]:
+    """Turn the errors of reading a missing or damaged file into an :class:`ArtifactError` that names it."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        yield
     except FileNotFoundError:
         raise ArtifactError(f"{path} is missing; the directory is not a complete artifact") from None
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except damage as error:
         raise ArtifactError(f"{path} is damaged: {error}") from None
 
 
-def write_tensors(path: str | os.PathLike, tensors: "dict[str, np.ndarray]") -> None:
+def read_json(path: str | os.PathLike) -> Any:
+    """Read JSON; a missing or damaged file raises :class:`ArtifactError` naming it."""
+    with reading(path, UnicodeDecodeError, json.JSONDecodeError):
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+
+
+def write_tensors(path: str | os.PathLike, tensors: dict[str, np.ndarray]) -> None:
     """Write named arrays of any shapes and numeric dtypes as a safetensors file."""
-    import numpy as np
     from safetensors.numpy import save_file
 
-    # safetensors writes an array's memory as it lies there, transposed or not.
+    # safetensors writes the memory of an array in whatever order it is in.
     save_file({name: np.asarray(array, order="C") for name, array in tensors.items()}, path)
     umask = os.umask(0)
     os.umask(umask)
-    Path(path).chmod(0o666 & ~umask)  # safetensors makes files that only their owner can read
+    Path(path).chmod(0o666 & ~umask)  # safetensors' files can only be read by their owner
 
 
-def read_tensors(path: str | os.PathLike) -> "dict[str, np.ndarray]":
+def read_tensors(path: str | os.PathLike) -> dict[str, np.ndarray]:
     """Read the arrays of a safetensors file; a missing or damaged file raises :class:`ArtifactError` naming it."""
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
-    try:
+    with reading(path, SafetensorError, OSError, ValueError, TypeError, KeyError):
         return load_file(path)
-    except FileNotFoundError:
-        raise ArtifactError(f"{path} is missing; the directory is not a complete artifact") from None
-    except (SafetensorError, OSError, ValueError, TypeError, KeyError) as error:
-        raise ArtifactError(f"{path} is damaged: {error}") from None
+
+
+def load_array(path: str | os.PathLike, *, dtype: type, ndim: int = 1, memory_map: bool = True) -> np.ndarray:
+    """Read, or memory-map, a ``.npy`` file that must hold an array of this kind; nothing is ever unpickled."""
+    with reading(path, ValueError, EOFError, OSError):
+        array = np.load(path, mmap_mode="r" if memory_map else None, allow_pickle=False)
+    if array.dtype != dtype or array.ndim != ndim:
+        raise ArtifactError(
+            f"{path} is damaged: it holds {array.ndim} dimensions of {array.dtype}, not {ndim} of {np.dtype(dtype)}"
+        )
+    return array
 
 
 def write_metadata(directory: str | os.PathLike, *, type: str, format: str, version: int = 1, **details: Any) -> None:
-    """Write ``pt_meta.json``, by which :meth:`pyterrier.Artifact.load` recognises a directory."""
+    """Write ``pt_meta.json``, which tells :meth:`pyterrier.Artifact.load` what a directory holds."""
     metadata = {"type": type, "format": format, "package_hint": "pt-neural", "version": version, **details}
     write_json(Path(directory) / METADATA, metadata)
 
 
 def read_metadata(directory: str | os.PathLike, *, type: str, format: str, version: int = 1) -> dict[str, Any]:
-    """Read and check ``pt_meta.json``.
-
-    Args:
-        directory: The artifact's directory.
-        type: The expected artifact type, such as ``"forward_index"``.
-        format: The expected artifact format.
-        version: The newest version of the format that this code can read.
+    """Read and check ``pt_meta.json``; ``version`` is the newest version of the format that can be read.
 
     Raises:
         FileNotFoundError: If there is no such directory.
-        ArtifactError: If the directory holds something else, something damaged, or a newer version.
+        ArtifactError: If the directory holds something else, is damaged, or has a newer version.
     """
     directory = Path(directory)
     if not directory.exists():

@@ -1,32 +1,116 @@
-"""Measures by name, and many score vectors over the same rows, evaluated per query by ir_measures."""
+"""Rank loss, measures by name, and the evaluation of many score vectors over the same rows."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import ir_measures
 import numpy as np
 import pandas as pd
+from ir_measures import measures
 
-from pt_neural._measures import RankLoss
 
-ir_measures.measures.register(RankLoss)  # so that it is found by its name
+class _RankLoss(measures.Measure):
+    """The share of pairs of a relevant document and another one that are in the wrong order, for each query.
+
+    SSI paper, section 4: "the percentage of tuples in R that are incorrectly ordered", from 0 to 1; smaller is better.
+    The paper estimates it from 100,000 random tuples; here all pairs of the run count, which gives the exact value.
+
+    A tie counts as half a pair. Relevant documents that were not retrieved count as ranked below all others, so all
+    their pairs are in the wrong order, and a query that retrieves nothing has rank loss 1. A query without relevant
+    documents has 0, and so does one that retrieves relevant documents only. Documents without a judgement are not
+    relevant. For queries whose relevant documents are all in the run, rank loss is one minus the area under the ROC
+    curve (:func:`~pt_neural.experiment.auc_per_query`).
+
+    The parameter ``rel`` is the lowest label of a relevant document, 1 by default: ``RankLoss(rel=2)``.
+
+    Example::
+
+        from pt_neural.experiment import RankLoss
+
+        pt.Experiment([tfidf, lsa], topics, qrels, [RankLoss, AP, P @ 10])
+        pn.Training(dev_measure=RankLoss)
+    """
+
+    __name__ = "RankLoss"
+    NAME = __name__
+    PRETTY_NAME = "Rank loss"
+    SHORT_DESC = "The share of pairs of a relevant document and another one that are in the wrong order."
+    SUPPORTED_PARAMS = {
+        "rel": measures.ParamInfo(dtype=int, default=1, desc="minimum relevance score to be considered relevant")
+    }
+    RUN_INPUTS = ("query_id", "doc_id", "score")
+    QREL_INPUTS = ("query_id", "doc_id", "relevance")
+    DEFAULT = 1.0
+    SMALLER_IS_BETTER = True
+
+    def runtime_impl(self, qrels: pd.DataFrame, run: pd.DataFrame) -> Iterator[ir_measures.Metric]:
+        """The value of each judged query, as ir_measures asks for it."""
+        names = ["query_id", "doc_id"]
+        qids = pd.Index(qrels["query_id"].unique())
+        relevant = qrels.loc[qrels["relevance"] >= self["rel"], names].drop_duplicates().assign(relevant=True)
+        rows = run.loc[run["query_id"].isin(qids), [*names, "score"]].merge(relevant, on=names, how="left")
+        found = rows["relevant"].notna().to_numpy()
+        in_order = share_in_order(qids.get_indexer(rows["query_id"]), rows["score"].to_numpy(), found, len(qids))
+        judged = _rows_per_query(qids, relevant)
+        retrieved = _rows_per_query(qids, rows.loc[found, names].drop_duplicates())
+        wrong = retrieved * (1 - np.nan_to_num(in_order, nan=1.0)) + (judged - retrieved)
+        for qid, value in zip(qids, wrong / np.maximum(judged, 1), strict=True):
+            yield ir_measures.Metric(qid, self, float(value))
+
+
+def _rows_per_query(qids: pd.Index, rows: pd.DataFrame) -> np.ndarray:
+    return np.bincount(qids.get_indexer(rows["query_id"]), minlength=len(qids))
+
+
+RankLoss = _RankLoss()
+ir_measures.measures.register(RankLoss)  # so that it is found by name
+
+
+def direction(measure: ir_measures.Measure) -> int:
+    """1 if larger values of a measure are better, -1 if smaller values are, as for rank loss."""
+    return -1 if getattr(measure, "SMALLER_IS_BETTER", False) else 1
+
+
+def share_in_order(queries: np.ndarray, scores: np.ndarray, relevant: np.ndarray, count: int) -> np.ndarray:
+    """The share of pairs of a relevant row and another row of the same query that the scores put in the right order.
+
+    This is the area under the ROC curve of each query, computed from the sum of the ranks of its relevant rows (the
+    Mann-Whitney statistic). Tied rows share the mean of their ranks, so that a tie counts as half a pair. ``queries``
+    are numbers below ``count``. Returns float64 (count,); NaN for queries whose rows are all relevant, or all not.
+    """
+    order = np.lexsort((scores, queries))
+    queries, scores, relevant = queries[order], scores[order], relevant[order]
+    rows = np.bincount(queries, minlength=count)
+    first = np.flatnonzero(np.r_[True, (np.diff(queries) != 0) | (np.diff(scores) != 0)][: len(order)])
+    lengths = np.diff(np.r_[first, len(order)])
+    mean_place = np.repeat(first + (lengths - 1) / 2, lengths)  # of the rows in a tie, from 0
+    places = mean_place - (np.cumsum(rows) - rows)[queries]  # within the query
+    good = np.bincount(queries[relevant], minlength=count).astype(np.float64)
+    sums = np.bincount(queries, weights=places * relevant, minlength=count)
+    pairs = good * (rows - good)
+    return np.divide(sums - good * (good - 1) / 2, pairs, out=np.full(count, np.nan), where=pairs > 0)
+
+
+def parse_measure(measure: ir_measures.Measure | str) -> ir_measures.Measure:
+    """A measure of ir_measures, by itself or by its name there (``"nDCG@10"``) or in trec_eval (``"ndcg_cut_10"``)."""
+    if not isinstance(measure, str):
+        return measure
+    try:
+        return ir_measures.parse_measure(measure)
+    except (NameError, ValueError, SyntaxError):
+        pass
+    try:
+        return ir_measures.parse_trec_measure(measure)[0]
+    except ValueError:
+        raise ValueError(f"{measure!r} is not a measure of ir_measures; nDCG@10, AP and RR@10 are") from None
 
 
 class RunEvaluator:
     """Evaluates one measure for different scores of the same (query, document) rows.
 
-    A measure with a cut-off k sees only the k best rows of each query (and all that tie with the k-th), which is
-    what it would look at anyway; this is what makes a hundred evaluations cheap. One that drops unjudged documents
-    first (``judged_only``) sees all rows.
-
-    Args:
-        rows: Frame with ``qid`` and ``docno``.
-        qrels: Frame with ``qid``, ``docno``, ``label``.
-        qids: Queries to evaluate; those without judgements are left out, those without rows count what the
-            measure gives where nothing was retrieved, which is 0 for most.
-        measure: A measure of ir_measures.
-
-    Raises:
-        ValueError: If no query has a judgement.
+    A measure with a cut-off k is given only the k best rows of each query (and all that tie with the k-th), since it
+    ignores the others; this makes a hundred evaluations cheap. One that first drops unjudged documents
+    (``judged_only``) is given all rows. Queries without judgements are left out; those without rows get the measure's
+    value for empty results, which is 0 for most. ValueError if no query has a judgement.
     """
 
     def __init__(self, rows: pd.DataFrame, qrels: pd.DataFrame, qids: Iterable[str], measure: ir_measures.Measure):
@@ -42,23 +126,16 @@ class RunEvaluator:
         self._cutoff = None if measure.params.get("judged_only") else measure.params.get("cutoff")
         self._docnos = rows["docno"].to_numpy(dtype=object)
         self._blocks = _rows_by_query(rows["qid"], self.qids)
-        self._takes_frames = hasattr(measure, "runtime_impl")  # where ir_measures would make frames of dicts, slowly
+        self._takes_frames = hasattr(measure, "runtime_impl")  # ir_measures is slow at making frames of dicts
 
     def __call__(self, scores: np.ndarray) -> np.ndarray:
-        """Evaluate one score vector.
-
-        Args:
-            scores: Shape ``(len(rows),)``.
-
-        Returns:
-            The measure for each of ``qids``, float64.
-        """
-        run = self._frame(scores) if self._takes_frames else self._dicts(scores)
+        """The measure for each of ``qids``, float64, if the rows have these scores."""
+        if self._takes_frames:
+            run = self._frame(scores)
+        else:
+            run = {qid: self._best(rows, scores[rows]) for qid, rows in self._blocks.items()}
         values = {metric.query_id: metric.value for metric in self._evaluator.iter_calc(run)}
         return np.array([values.get(qid, self._default) for qid in self.qids])
-
-    def _dicts(self, scores: np.ndarray) -> dict[str, dict[str, float]]:
-        return {qid: self._best(rows, scores[rows]) for qid, rows in self._blocks.items()}
 
     def _frame(self, scores: np.ndarray) -> pd.DataFrame:
         sizes = [len(rows) for rows in self._blocks.values()]
@@ -68,24 +145,10 @@ class RunEvaluator:
 
     def _best(self, rows: np.ndarray, scores: np.ndarray) -> dict[str, float]:
         if self._cutoff is not None and len(scores) > self._cutoff:
-            single = scores.astype(np.float32)  # trec_eval's precision: what ties there must not be cut here
+            single = scores.astype(np.float32)  # trec_eval's precision: ties in it must not be cut here
             keep = single >= np.partition(single, len(single) - self._cutoff)[len(single) - self._cutoff]
             rows, scores = rows[keep], scores[keep]
         return dict(zip(self._docnos[rows], scores.tolist(), strict=True))
-
-
-def parse_measure(measure: ir_measures.Measure | str) -> ir_measures.Measure:
-    """A measure of ir_measures, also by its name there (``"nDCG@10"``) or in trec_eval (``"ndcg_cut_10"``)."""
-    if not isinstance(measure, str):
-        return measure
-    try:
-        return ir_measures.parse_measure(measure)
-    except (NameError, ValueError, SyntaxError):
-        pass
-    try:
-        return ir_measures.parse_trec_measure(measure)[0]
-    except ValueError:
-        raise ValueError(f"{measure!r} is no measure of ir_measures; nDCG@10, AP and RR@10 are") from None
 
 
 def _rows_by_query(qids: pd.Series, wanted: Sequence[str]) -> dict[str, np.ndarray]:

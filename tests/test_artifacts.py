@@ -8,6 +8,7 @@ from pt_neural import _artifacts
 from pt_neural._artifacts import (
     ArtifactError,
     atomic_directory,
+    load_array,
     read_json,
     read_metadata,
     read_tensors,
@@ -28,12 +29,12 @@ def test_directory_appears_whole(tmp_path):
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["down"]
 
 
-@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_failure_leaves_nothing_behind(tmp_path, error):
-    with pytest.raises(error), atomic_directory(tmp_path / "a") as temporary:
-        (temporary / "file").write_text("x")
-        raise error
-    assert list(tmp_path.iterdir()) == []
+def test_failure_leaves_nothing_behind(tmp_path):
+    for error in (ValueError, KeyboardInterrupt):
+        with pytest.raises(error), atomic_directory(tmp_path / "a") as temporary:
+            (temporary / "file").write_text("x")
+            raise error
+        assert list(tmp_path.iterdir()) == []
 
 
 def test_failure_keeps_the_old_directory(tmp_path):
@@ -51,7 +52,7 @@ def test_overwrites_only_when_told(tmp_path):
     (tmp_path / "a" / "old").write_text("old")
     with pytest.raises(FileExistsError, match="overwrite=True"):
         write(tmp_path / "a")
-    with pytest.raises(FileExistsError, match=r"holds other things than an artifact \(pt_meta.json is missing\)"):
+    with pytest.raises(FileExistsError, match=r"is not an artifact \(pt_meta.json is missing\)"):
         write(tmp_path / "a", overwrite=True)
     assert (tmp_path / "a" / "old").exists()
     (tmp_path / "a" / "pt_meta.json").write_text("{}")
@@ -121,22 +122,19 @@ def test_metadata_round_trip_and_what_pyterrier_reads(tmp_path):
         pt.Artifact.load(str(tmp_path))
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
+def test_bad_metadata_is_named(tmp_path):
+    for content, message in [
         (None, "pt_meta.json is missing"),
         ("{", "pt_meta.json is damaged"),
         ("[]", "describes None.None"),
         (json.dumps({"type": "dense_index", "format": "flex"}), "describes dense_index.flex"),
         (json.dumps({"type": "t", "format": "f", "version": 2}), "upgrade"),
         (json.dumps({"type": "t", "format": "f", "version": "new"}), "damaged: its version is 'new'"),
-    ],
-)
-def test_bad_metadata_is_named(tmp_path, content, message):
-    if content is not None:
-        (tmp_path / "pt_meta.json").write_text(content)
-    with pytest.raises(ArtifactError, match=message):
-        read_metadata(tmp_path, type="t", format="f")
+    ]:
+        if content is not None:
+            (tmp_path / "pt_meta.json").write_text(content)
+        with pytest.raises(ArtifactError, match=message):
+            read_metadata(tmp_path, type="t", format="f")
 
 
 def test_no_directory_and_a_file(tmp_path):
@@ -163,15 +161,30 @@ def test_tensors_round_trip_in_every_layout(tmp_path):
         assert (read[name].shape, read[name].dtype) == (array.shape, array.dtype)
 
 
-@pytest.mark.parametrize("keep", [0, 5, 40, -1])
-def test_cut_tensors_name_the_file(tmp_path, keep):
+def test_damaged_and_missing_tensors_name_the_file(tmp_path):
     path = tmp_path / "weights.safetensors"
-    write_tensors(path, {"a": np.ones(8)})
-    path.write_bytes(path.read_bytes()[:keep])
-    with pytest.raises(ArtifactError, match=r"weights\.safetensors is damaged"):
-        read_tensors(path)
-
-
-def test_missing_tensors_name_the_file(tmp_path):
     with pytest.raises(ArtifactError, match=r"weights\.safetensors is missing"):
-        read_tensors(tmp_path / "weights.safetensors")
+        read_tensors(path)
+    write_tensors(path, {"a": np.ones(8)})
+    content = path.read_bytes()
+    for keep in (0, 5, 40, -1):
+        path.write_bytes(content[:keep])
+        with pytest.raises(ArtifactError, match=r"weights\.safetensors is damaged"):
+            read_tensors(path)
+
+
+def test_arrays_are_checked_and_never_unpickled(tmp_path):
+    path = tmp_path / "a.npy"
+    with pytest.raises(ArtifactError, match=r"a\.npy is missing"):
+        load_array(path, dtype=np.int64)
+    for array, message in [
+        (np.zeros(3), "it holds 1 dimensions of float64, not 1 of int64"),
+        (np.zeros((3, 1), dtype=np.int64), "it holds 2 dimensions of int64"),
+        (np.array([{}]), "allow_pickle=False"),
+    ]:
+        np.save(path, array)
+        with pytest.raises(ArtifactError, match=rf"a\.npy is damaged: .*{message}"):
+            load_array(path, dtype=np.int64, memory_map=False)
+    np.save(path, np.arange(3))
+    assert isinstance(load_array(path, dtype=np.int64), np.memmap)
+    assert not isinstance(load_array(path, dtype=np.int64, memory_map=False), np.memmap)

@@ -1,9 +1,10 @@
 import numpy as np
 import pandas as pd
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pt_neural._frames import ranks, with_scores
+from pt_neural._frames import ranks, require_columns, with_numeric_labels, with_scores
 
 rows = st.lists(
     st.tuples(st.sampled_from(["q1", "q2", "q10"]), st.sampled_from("abcdé"), st.sampled_from([-1.0, 0.0, 0.5, 2.0])),
@@ -11,6 +12,7 @@ rows = st.lists(
 )
 
 
+@settings(max_examples=40)
 @given(rows)
 def test_ranks_against_sorting_each_query(rows):
     frame = pd.DataFrame(rows, columns=["qid", "docno", "score"])
@@ -39,3 +41,14 @@ def test_empty_frame_gets_typed_columns():
     scored = with_scores(pd.DataFrame(columns=["qid", "docno"]), np.zeros(0))
     assert scored["score"].dtype == np.float64
     assert scored["rank"].dtype == np.int64
+
+
+def test_columns_and_labels_are_checked():
+    with pytest.raises(TypeError, match=r"qrels must be a frame with qid, docno, label, not \[\]"):
+        with_numeric_labels([], "qrels")
+    with pytest.raises(ValueError, match="topics lacks query; it has qid"):
+        require_columns(pd.DataFrame({"qid": []}), ["qid", "query"], "topics")
+    qrels = pd.DataFrame({"qid": "q", "docno": "d", "label": ["1", 2.0, True]})
+    assert with_numeric_labels(qrels, "qrels")["label"].tolist() == [1, 2, 1]
+    with pytest.raises(ValueError, match="qrels has 2 rows whose label is not a number"):
+        with_numeric_labels(qrels.assign(label=[None, "good", 1]), "qrels")

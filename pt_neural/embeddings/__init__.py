@@ -1,4 +1,4 @@
-"""Word embeddings of which both matrices are kept: IN and OUT."""
+"""Word embeddings with both of their matrices, IN and OUT."""
 
 from pt_neural.embeddings.spaces import EmbeddingSpaces, Space
 

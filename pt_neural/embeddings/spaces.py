@@ -11,8 +11,15 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from pt_neural._artifacts import atomic_directory, write_metadata
-from pt_neural.embeddings.storage import check_shapes, read_spaces, write_spaces
+from pt_neural._artifacts import (
+    ArtifactError,
+    atomic_directory,
+    load_array,
+    read_json,
+    read_metadata,
+    write_json,
+    write_metadata,
+)
 from pt_neural.embeddings.train import Word2VecSettings, train_word2vec
 from pt_neural.embeddings.word2vec_files import read_pair
 from pt_neural.text import TEXT_FIELDS, Vocabulary
@@ -23,8 +30,8 @@ Space = Literal["in", "out"]
 class EmbeddingSpaces(pt.Artifact):
     """The IN and the OUT vector of every word (DESM paper, section 2.1).
 
-    Words whose IN vectors are close are of one type (*harvard*, *yale*); a word's IN vector is close to the OUT
-    vectors of words that occur beside it (*yale*, *faculty*). Make them with :meth:`train`, :meth:`load_word2vec` or
+    Words with similar IN vectors are of one type (*harvard*, *yale*); a word's IN vector is similar to the OUT vectors
+    of words that occur near it (*yale*, *faculty*). Create them with :meth:`train`, :meth:`load_word2vec` or
     :meth:`from_vectors`; the class itself opens a directory that :meth:`save` wrote.
 
     Args:
@@ -38,7 +45,7 @@ class EmbeddingSpaces(pt.Artifact):
 
     Raises:
         FileNotFoundError: If there is no such directory.
-        ArtifactError: If the directory is damaged or holds something else; the file is named.
+        ArtifactError: If the directory is damaged or holds something else; the message names the file.
 
     Example::
 
@@ -52,7 +59,13 @@ class EmbeddingSpaces(pt.Artifact):
 
     def __init__(self, path: str | os.PathLike):
         super().__init__(Path(path).expanduser().absolute())
-        self._set(*read_spaces(self.path, type=self.ARTIFACT_TYPE, format=self.ARTIFACT_FORMAT))
+        read_metadata(self.path, type=self.ARTIFACT_TYPE, format=self.ARTIFACT_FORMAT)
+        vocabulary, settings = Vocabulary.load(self.path / "vocabulary"), read_json(self.path / "config.json")
+        vectors = [load_array(self.path / f"{space}.npy", dtype=np.float32, ndim=2) for space in ("in", "out")]
+        try:
+            self._set(vocabulary, *vectors, settings)
+        except ValueError as error:
+            raise ArtifactError(f"{self.path / 'in.npy'}, out.npy and vocabulary do not fit: {error}") from None
 
     @classmethod
     def from_vectors(
@@ -62,13 +75,13 @@ class EmbeddingSpaces(pt.Artifact):
         out_vectors: np.ndarray,
         settings: dict[str, Any] | None = None,
     ) -> "EmbeddingSpaces":
-        """Hold vectors that are in memory.
+        """Make spaces of vectors in memory.
 
         Args:
             vocabulary: The words, in the order of the rows.
             in_vectors: Matrix of shape ``(len(vocabulary), dim)``; kept as float32.
             out_vectors: Matrix of the same shape.
-            settings: What to note about their origin, as JSON can hold it.
+            settings: Notes on their origin, which JSON can hold.
 
         Raises:
             ValueError: If the shapes do not fit.
@@ -84,7 +97,8 @@ class EmbeddingSpaces(pt.Artifact):
         return spaces
 
     def _set(self, vocabulary: Vocabulary, in_vectors: np.ndarray, out_vectors: np.ndarray, settings: dict) -> None:
-        check_shapes(vocabulary, in_vectors, out_vectors)
+        if in_vectors.ndim != 2 or in_vectors.shape != out_vectors.shape or len(in_vectors) != len(vocabulary):
+            raise ValueError(f"{len(vocabulary)} words, IN {in_vectors.shape}, OUT {out_vectors.shape}")
         self.vocabulary = vocabulary
         self.in_vectors = in_vectors
         self.out_vectors = out_vectors
@@ -111,28 +125,28 @@ class EmbeddingSpaces(pt.Artifact):
     ) -> "EmbeddingSpaces":
         """Train word2vec with negative sampling (section 2.1, equations 2 and 3) on documents or on queries.
 
-        The texts are read once and kept on disk as term ids while training. With ``workers=1`` a seed gives the same
-        vectors every time; more workers update the matrices without locks and are not repeatable.
+        The texts are read once and kept on disk as term ids during training. With ``workers=1`` a seed gives the same
+        vectors every time; more workers update the matrices without locks, so results vary.
 
         The paper gives few settings. Window, epochs and subsampling (5, 5 and 1e-3 in the word2vec program) were
         chosen on the dev queries of ``neural:pydocs``, a collection of 2.6 million words, by
-        ``pipelines/embedding_settings.py``. Many times more text needs fewer epochs.
+        ``pipelines/embedding_settings.py``. Much larger collections need fewer epochs.
 
         Args:
             texts: A corpus iterator, a frame of topics (column ``query``, else ``fields``), or an iterable of
                 documents, strings or lists of tokens.
             dim: Dimensions; 200 in the paper.
             algorithm: ``"cbow"`` as in the paper, or ``"skipgram"``.
-            window: Words on each side that may be context.
+            window: Number of words on each side that may be context.
             negative: Negative samples for each word.
             epochs: Passes over the texts.
             min_count: Words that occur less often get no vectors.
-            subsample: Words with a larger share of all occurrences are skipped at random; 0 keeps all. By default
-                the share that 30 occurrences have, but at least 1e-5 and at most 1e-3.
-            learning_rate: First learning rate, which falls linearly; by default 0.05 for CBOW and 0.025 for
+            subsample: Words that make up a larger share of the text are skipped at random; 0 skips none. By default the
+                share of 30 occurrences, but at least 1e-5 and at most 1e-3.
+            learning_rate: Initial learning rate, which falls linearly; by default 0.05 for CBOW and 0.025 for
                 skip-gram, as in the word2vec program.
-            workers: Threads; by default one for each processor, 4 at most.
-            seed: Seed of the first vectors and of all sampling.
+            workers: Number of threads; by default one per processor, but at most 4.
+            seed: Seed of the initial vectors and of all sampling.
             fields: Fields of documents that hold their text.
             verbose: Show progress bars.
 
@@ -171,15 +185,15 @@ class EmbeddingSpaces(pt.Artifact):
     ) -> "EmbeddingSpaces":
         """Read a pair of word2vec files, such as the published DESM embeddings (``in.txt`` and ``out.txt``).
 
-        The format of each is detected: text, separated by spaces or tabs, with or without a first line ``count dim``;
-        binary; either one gzipped or plain. Words that both files have are kept, in the order of the first; of a
-        word that occurs twice, the first vector.
+        The format of each is detected: binary, or text separated by spaces or tabs, with or without a first line
+        ``count dim``; gzipped or plain. Words in both files are kept, in the order of the first file; if a word is
+        repeated, its first vector counts.
 
         Args:
             in_path: File of the IN vectors.
             out_path: File of the OUT vectors.
-            vocabulary: Words to keep, such as ``index.vocabulary.terms`` of a forward index; the others are passed
-                over without memory for them. None keeps all.
+            vocabulary: Words to keep, such as ``index.vocabulary.terms`` of a forward index; the others take up no
+                memory. None keeps all.
             verbose: Show progress bars.
 
         Raises:
@@ -191,23 +205,26 @@ class EmbeddingSpaces(pt.Artifact):
         return cls.from_vectors(words, in_vectors, out_vectors, {"in": str(in_path), "out": str(out_path)})
 
     def save(self, path: str | os.PathLike, *, overwrite: bool = False) -> None:
-        """Write a directory, atomically: words as plain text, both matrices as ``.npy``.
+        """Write a directory, atomically: words as plain text, both matrices as ``.npy`` files.
 
         Args:
             path: The directory.
-            overwrite: Replace what stands there.
+            overwrite: Replace spaces that are already there.
 
         Raises:
-            FileExistsError: If something stands there and ``overwrite`` is false.
+            FileExistsError: If something is there and ``overwrite`` is false.
         """
         kind = {"type": self.ARTIFACT_TYPE, "format": self.ARTIFACT_FORMAT}
         with atomic_directory(Path(path).expanduser(), overwrite=overwrite, **kind) as directory:
-            write_spaces(directory, self.vocabulary, self.in_vectors, self.out_vectors, self.settings)
+            self.vocabulary.save(directory / "vocabulary")
+            for space in ("in", "out"):
+                np.save(directory / f"{space}.npy", self.vectors(space), allow_pickle=False)
+            write_json(directory / "config.json", self.settings)
             write_metadata(directory, **kind)
 
     @property
     def dim(self) -> int:
-        """Dimensions of a vector."""
+        """Number of dimensions of a vector."""
         return self.in_vectors.shape[1]
 
     def vectors(self, space: Space) -> np.ndarray:
@@ -225,20 +242,20 @@ class EmbeddingSpaces(pt.Artifact):
         return self._units[space]
 
     def ids(self, tokens: Iterable[str]) -> np.ndarray:
-        """Rows of words, int32; -1 where a word has no vectors."""
+        """Rows of words, int32; -1 for a word without vectors."""
         return self.vocabulary.ids(tokens)
 
     def neighbours(
         self, word: str, source: Space = "in", target: Space = "out", k: int = 10, *, exclude_self: bool = False
     ) -> pd.DataFrame:
-        """The words nearest to a word by cosine similarity (equation 4), as in the paper's Table 1.
+        """The words most similar to a word by cosine (equation 4), as in the paper's Table 1.
 
         Args:
             word: A word of the vocabulary.
             source: Space of its vector.
             target: Space of its neighbours' vectors.
             k: Number of neighbours.
-            exclude_self: Leave the word itself out. The paper lists it, so it stays by default.
+            exclude_self: Leave out the word itself, which the paper lists.
 
         Returns:
             Frame with ``word`` and ``similarity``, most similar first.
@@ -247,18 +264,16 @@ class EmbeddingSpaces(pt.Artifact):
             KeyError: If the word has no vectors.
         """
         if word not in self:
-            raise KeyError(self._unknown(word))
-        own = int(self.ids([word])[0])
-        similarity = self.unit_vectors(target) @ self.unit_vectors(source)[own]
+            # The most frequent words come first; comparing spellings with millions would take minutes.
+            close = get_close_matches(str(word).lower(), self.vocabulary.terms[:50_000], n=3)
+            hint = f"; did you mean {', '.join(map(repr, close))}?" if close else ""
+            raise KeyError(f"{word!r} has no vectors{hint}")
+        row = int(self.ids([word])[0])
+        similarity = self.unit_vectors(target) @ self.unit_vectors(source)[row]
         nearest = np.argsort(-similarity, kind="stable")
-        nearest = nearest[nearest != own][:k] if exclude_self else nearest[:k]
+        nearest = nearest[nearest != row][:k] if exclude_self else nearest[:k]
         words = [self.vocabulary.terms[i] for i in nearest]
         return pd.DataFrame({"word": words, "similarity": similarity[nearest]})
-
-    def _unknown(self, word: str) -> str:
-        # The most frequent words stand first, and spelling a word against millions would take minutes.
-        close = get_close_matches(str(word).lower(), self.vocabulary.terms[:50_000], n=3)
-        return f"{word!r} has no vectors" + (f"; did you mean {', '.join(map(repr, close))}?" if close else "")
 
     def __contains__(self, word: object) -> bool:
         return word in self.vocabulary

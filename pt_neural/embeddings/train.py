@@ -1,4 +1,4 @@
-"""word2vec with both of its matrices kept (DESM paper, section 2.1)."""
+"""word2vec, keeping both of its matrices (DESM paper, section 2.1)."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,18 +12,15 @@ import pandas as pd
 import pyterrier as pt
 
 from pt_neural.text import PackedSequences, Vocabulary, frame_texts, join_fields, tokenise
-from pt_neural.text.spool import TermSpool, load_sequences
+from pt_neural.text.corpus import TermSpool, load_sequences
 
-_OFTEN = 30  # a word that occurs more often is skipped at random
-_LONGEST = 10_000  # gensim drops what is beyond this many words of a sequence
+_FREQUENT = 30  # a word that occurs more often is skipped at random
+_LONGEST = 10_000  # gensim drops the words of a sequence beyond this many
 
 
 @dataclass(frozen=True, kw_only=True)
 class Word2VecSettings:
-    """Everything that a training run of word2vec depends on besides its texts, checked at construction.
-
-    See :meth:`pt_neural.EmbeddingSpaces.train` for what each one means.
-    """
+    """The settings of word2vec, checked at construction; :meth:`pt_neural.EmbeddingSpaces.train` explains them."""
 
     dim: int
     algorithm: str
@@ -46,26 +43,21 @@ class Word2VecSettings:
             raise ValueError("subsample must not be negative, and learning_rate must be above 0")
 
     def subsample_of(self, num_words: int) -> float:
-        """The share of all occurrences beyond which a word is skipped at random, for a corpus of that length.
+        """The share of a corpus of this length above which a word is skipped at random.
 
-        By default the share that ``_OFTEN`` occurrences have, within the bounds that word2vec's authors recommend.
+        By default the share of ``_FREQUENT`` occurrences, within the bounds that word2vec's authors recommend.
         """
         if self.subsample is not None:
             return self.subsample
-        return min(max(_OFTEN / num_words, 1e-5), 1e-3)
+        return min(max(_FREQUENT / num_words, 1e-5), 1e-3)
 
 
 def train_word2vec(
     texts: Iterable[Any] | pd.DataFrame, settings: Word2VecSettings, *, fields: Sequence[str], verbose: bool
 ) -> tuple[Vocabulary, np.ndarray, np.ndarray]:
-    """Train on texts that are read once; in between they lie on disk as term ids.
+    """Train on texts, which are read once and kept on disk as term ids meanwhile; see :func:`token_lists`.
 
-    Returns:
-        The vocabulary, the IN matrix and the OUT matrix, float32 of shape ``(len(vocabulary), dim)``.
-
-    Raises:
-        TypeError: If the texts are not of a kind that :func:`token_lists` knows.
-        ValueError: If no word occurs ``min_count`` times.
+    Returns the vocabulary and the IN and OUT matrices, float32 (words, dim); ValueError if no word is frequent enough.
     """
     with TemporaryDirectory() as name:
         directory = Path(name)
@@ -102,7 +94,7 @@ def _fit(
         min_count=1,
         sorted_vocab=0,
     )
-    # gensim's words are our term ids: its own index of a word is then the same number.
+    # gensim's words are our term ids, so that its index of a word is the same number.
     model.build_vocab_from_freq(dict(enumerate(vocabulary.collection_frequency.tolist())))
     total = num_words * settings.epochs
     with pt.tqdm(total=total, desc="word2vec", unit="word", unit_scale=True, disable=not verbose) as bar:
@@ -112,7 +104,7 @@ def _fit(
 
 
 class _Sentences:
-    """What gensim iterates over once an epoch: lists of term ids, without the words left out (-1)."""
+    """What gensim iterates over in each epoch: lists of term ids, without unknown words (-1)."""
 
     def __init__(self, sequences: PackedSequences, bar: Any):
         self.sequences = sequences
@@ -127,15 +119,9 @@ class _Sentences:
 
 
 def token_lists(texts: Iterable[Any] | pd.DataFrame, fields: Sequence[str]) -> Iterator[list[str]]:
-    """Tokens of each text.
+    """Tokens of each text: the rows of a frame, or documents (mappings), strings or lists of tokens.
 
-    Args:
-        texts: A frame with ``query`` or with text columns, or an iterable of documents (mappings), strings, or
-            lists of tokens. None and NaN are texts without tokens.
-        fields: The fields of documents and frames that hold their text.
-
-    Raises:
-        TypeError: If ``texts`` or one of them is something else.
+    None and NaN are texts without tokens; anything else raises TypeError.
     """
     if isinstance(texts, pd.DataFrame):
         return map(tokenise, frame_texts(texts, ["query"] if "query" in texts.columns else fields))

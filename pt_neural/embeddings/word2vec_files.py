@@ -18,25 +18,18 @@ _NO_CONTROL = bytes(range(32, 127)) + bytes(range(128, 256)) + b"\t\r\n"
 
 
 class Record(NamedTuple):
-    """One word of a file, its vector not yet parsed."""
+    """A word of a file with its vector, not yet parsed."""
 
-    place: str
+    place: str  # for error messages
     word: str
     payload: bytes
 
 
 class VectorFile:
-    """Streams the words of one file, and parses the vectors of those that are wanted.
+    """Streams the words of a file; their vectors are parsed on demand. ValueError if the file is empty or broken.
 
-    The format is detected: gzip or plain; text, separated by spaces or tabs, with or without a first line
-    ``count dim``; or binary, which always has that line.
-
-    Args:
-        path: The file.
-        verbose: Show a progress bar.
-
-    Raises:
-        ValueError: If the file is empty, or broken where it is read; file and line or word are named.
+    The format is detected: gzipped or plain; text separated by spaces or tabs, with or without a first line ``count
+    dim``; or binary, which always has that line.
     """
 
     def __init__(self, path: str | Path, *, verbose: bool = False):
@@ -65,7 +58,7 @@ class VectorFile:
                 raise ValueError(f"{self.path} is cut off: it holds {number:,} of {self.count:,} words")
 
     def parse(self, record: Record) -> array:
-        """The vector of a record, float32."""
+        """Parse the vector of a record, float32."""
         if self.is_binary:
             vector = array("f", record.payload)
             if sys.byteorder == "big":
@@ -73,7 +66,7 @@ class VectorFile:
         else:
             vector = self._parse_text(record)
         if not np.isfinite(np.frombuffer(vector, dtype=np.float32)).all():
-            raise ValueError(f"{record.place}: the vector of {record.word!r} holds a value that is not finite")
+            raise ValueError(f"{record.place}: the vector of {record.word!r} has a value that is not finite")
         return vector
 
     def _parse_text(self, record: Record) -> array:
@@ -119,19 +112,10 @@ class VectorFile:
 def read_pair(
     in_path: str | Path, out_path: str | Path, *, vocabulary: Collection[str] | None, verbose: bool
 ) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """Read the vectors of the words that both files have, in the order of the first; memory holds only these.
+    """Read the vectors of the words in both files and in the vocabulary, if given, in the order of the first file.
 
-    Args:
-        in_path: File of the IN vectors.
-        out_path: File of the OUT vectors; its format and order may differ.
-        vocabulary: Words to keep; None keeps all.
-        verbose: Show progress bars.
-
-    Returns:
-        The words, and two float32 matrices of shape ``(len(words), dim)``.
-
-    Raises:
-        ValueError: If a file is broken, the dimensions differ, or no word remains.
+    Returns the words and two float32 matrices (words, dim). ValueError if a file is broken, the dimensions differ, or
+    no word remains.
     """
     in_file, out_file = VectorFile(in_path, verbose=verbose), VectorFile(out_path, verbose=verbose)
     if in_file.dim != out_file.dim:
@@ -146,7 +130,7 @@ def read_pair(
 
 
 def _read_wanted(file: VectorFile, vocabulary: Collection[str] | None) -> tuple[dict[str, int], np.ndarray]:
-    """Rows of the words and their matrix; of a word that occurs twice, the first vector."""
+    """The row of each word, and the matrix; if a word is repeated, its first vector counts."""
     rows: dict[str, int] = {}
     values = array("f")
     for record in file:
@@ -164,13 +148,13 @@ def _header(line: bytes) -> tuple[int, int] | tuple[None, None]:
 
 
 def _looks_binary(start: bytes) -> bool:
-    """Tell binary from text by what follows the header: text has no control bytes, and printed numbers."""
+    """Tell binary from text by what follows the header: text has printed numbers and no control bytes."""
     values = _split(start.partition(b"\n")[0])[1]
     return bool(start.translate(None, _NO_CONTROL)) or not values or bool(values.translate(None, _PRINTED))
 
 
 def _split(line: bytes) -> tuple[bytes, bytes]:
-    """Cut a line after its word; words of tab-separated files may hold spaces."""
+    """Cut a line after its word; words in tab-separated files may contain spaces."""
     word, _, values = line.partition(b"\t" if b"\t" in line else b" ")
     return word, values
 

@@ -18,7 +18,7 @@ each query, which :func:`per_query` extracts from an experiment::
 - Measures: :data:`RankLoss`, :func:`auc`, :func:`expected_reciprocal_rank`.
 """
 
-from pt_neural._measures import RankLoss
+from pt_neural._evaluation import RankLoss
 from pt_neural.experiment.alpha import AlphaCurve, tune_alpha
 from pt_neural.experiment.breakdown import Breakdown, by_length, by_rarity, count_terms
 from pt_neural.experiment.candidates import CandidateRecall, candidate_recall, keyword_queries, with_random_documents

@@ -7,7 +7,7 @@ import ir_measures
 import pandas as pd
 
 from pt_neural._arguments import checked_choice, checked_number
-from pt_neural._measures import share_in_order
+from pt_neural._evaluation import share_in_order
 
 Unjudged = Literal["non-relevant", "left out"]
 

@@ -11,7 +11,7 @@ import pandas as pd
 import pyterrier as pt
 
 from pt_neural.explain.pictures import TITLE_LENGTH, Mark, marked, paragraph, set_title, shortened
-from pt_neural.text.fields import FIELD_END
+from pt_neural.text.tokens import FIELD_END
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,1 +1,24 @@
-"""The models: a folder a paper, a file a model or a network. The registry of rankers names them all."""
+"""The rankers, a folder for each paper, a file for each model or network.
+
+Each ranker in the registry is an attribute of this package, loaded on first use; the API page lists them from here.
+"""
+
+from typing import Any
+
+from pt_neural.rankers.registry import RANKERS
+
+_ROWS = {row.name: row for row in RANKERS}
+
+__all__ = sorted(_ROWS)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ROWS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = _ROWS[name].ranker()
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

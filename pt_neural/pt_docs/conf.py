@@ -1,4 +1,4 @@
-"""How ``make docs`` builds these pages alone; PyTerrier's documentation includes them under its own settings."""
+"""The settings of ``make docs``; PyTerrier's documentation includes these pages under settings of its own."""
 
 import re
 
@@ -15,7 +15,7 @@ author = "The pt_neural developers"
 copyright = "The pt_neural developers"
 version = release = pt_neural.__version__
 html_title = f"{project} {version}"
-html_theme = "furo"  # as PyTerrier's
+html_theme = "furo"  # the theme of PyTerrier's documentation
 html_copy_source = False
 
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon"]
@@ -23,14 +23,15 @@ autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_inherit_docstrings = False
 toc_object_entries_show_parents = "hide"
+add_module_names = False  # public classes are reached as pn.NAME, wherever they are defined
 
-# Names of other projects are no links, so that the build needs no network; those of the inside have no page.
-_INSIDE = "SSIRanker|MatchTensorRanker|Features|Weighed|UnitVectors|fold_in|join_fields"
+# Names of other projects are not links, so that the build needs no network; internal names have no entry to link to.
+_INSIDE = "Features|IndexDirectory|MatchTensorRanker|Model|Network|NoOptions|UnitVectors|fold_in"
 nitpick_ignore_regex = [("py:.*", r"(?!pt_neural\b).*"), ("py:.*", rf"pt_neural\..*\.({_INSIDE})")]
 
 
 def link_public_name(app: Sphinx, env: BuildEnvironment, node: pending_xref, content: Element) -> reference | None:
-    """Link a name as code has it, ``pt_neural.rankers.two_tower.TwoTower``, to where its documentation stands."""
+    """Link a name as the code has it, ``pt_neural.rankers.towers.TowerRanker``, to its entry on the API page."""
     if node.get("refdomain") != "py":
         return None
     domain, target = env.get_domain("py"), node["reftarget"]
@@ -42,14 +43,14 @@ def link_public_name(app: Sphinx, env: BuildEnvironment, node: pending_xref, con
 
 
 def keep_bars(app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
-    """Let ``|Q|`` in a docstring be the size of Q, where reStructuredText sees a substitution."""
+    """Let ``|Q|`` in a docstring mean the size of Q; reStructuredText would take it for a substitution."""
     lines[:] = [re.sub(r"(``.*?``)|\|([A-Z])\|", lambda bars: bars[1] or rf"\|{bars[2]}\|", line) for line in lines]
 
 
 def show_arguments(
     app: Sphinx, what: str, name: str, thing: type, options: object, signature: str | None, returns: str | None
 ) -> tuple[str | None, str | None] | None:
-    """Show the arguments of ``__init__``; PyTerrier's transformers have a ``__new__`` that takes any."""
+    """Show the arguments of ``__init__``; the ``__new__`` of PyTerrier's transformers takes any."""
     if what != "class" or signature != "(*args, **kwargs)":
         return None
     arguments = inspect.signature(thing.__init__, bound_method=True)

@@ -1,29 +1,28 @@
-"""Pairs of adjacent words as features."""
+"""Pairs of adjacent words, as features of texts."""
 
 from pathlib import Path
 
 import numpy as np
 
-from pt_neural._artifacts import ArtifactError, read_json, write_json
-from pt_neural.text.arrays import load_array
+from pt_neural._artifacts import ArtifactError, load_array, read_json, write_json
+from pt_neural.text.counts import bag_of_words
 from pt_neural.text.packed import PackedSequences, offsets_of
-from pt_neural.text.tf_idf import document_frequency
 from pt_neural.text.vocabulary import Vocabulary
 
 
 class Bigrams:
-    """The 2-grams of a collection, numbered from 0, with their document frequencies (SSI paper, section 2.2.3).
+    """The bigrams of a collection, numbered from 0, with their document frequencies (SSI paper, section 2.2.3).
 
-    A bigram is two known words side by side in one text; an unknown word breaks a pair.
+    A bigram is two known words next to each other in one text.
 
     Args:
-        keys: The bigrams, rising: ``first * num_terms + second``, int64.
-        document_frequency: Documents that hold each bigram, int64.
-        num_terms: Number of words that the ids of ``first`` and ``second`` come from.
-        num_documents: Number of documents that were counted, those without bigrams included.
+        keys: The bigrams as ``first * num_terms + second``, in increasing order, int64.
+        document_frequency: Number of documents with each bigram, int64.
+        num_terms: Size of the vocabulary of words.
+        num_documents: Number of documents counted, those without bigrams included.
 
     Raises:
-        ValueError: If the keys do not rise or are out of range, or if a frequency is missing or impossible.
+        ValueError: If the keys do not increase or are out of range, or if a frequency is missing or impossible.
 
     Example::
 
@@ -52,43 +51,27 @@ class Bigrams:
     def build(
         cls, sequences: PackedSequences, num_terms: int, *, min_documents: int = 2, max_bigrams: int | None = None
     ) -> "Bigrams":
-        """Count the bigrams of documents.
+        """Count the bigrams of documents; ids outside ``range(num_terms)``, such as -1, are unknown words.
 
-        Args:
-            sequences: The words of the documents; ids outside ``range(num_terms)``, such as -1, are unknown words.
-            num_terms: Size of the vocabulary.
-            min_documents: Leave out bigrams that fewer documents hold.
-            max_bigrams: Keep only that many, those that most documents hold, of equal ones those with smaller keys;
-                None keeps all.
+        Bigrams of fewer than ``min_documents`` documents are left out; of the others, ``max_bigrams`` keeps those of
+        the most documents, ties by smaller key; None keeps all.
         """
         found = _keys(sequences, num_terms)
         keys, occurrences = np.unique(found[found >= 0], return_counts=True)
-        # What occurs in so many documents occurs so many times: most bigrams need not be counted by document.
-        keys = keys[occurrences >= min_documents]
-        frequency = document_frequency(PackedSequences(_positions(keys, found), sequences.offsets), len(keys))
-        often = np.flatnonzero(frequency >= min_documents)
-        kept = np.sort(often[np.argsort(-frequency[often], kind="stable")][:max_bigrams])
+        keys = keys[occurrences >= min_documents]  # only these can occur in that many documents
+        frequency = _document_frequency(PackedSequences(_positions(keys, found), sequences.offsets), len(keys))
+        frequent = np.flatnonzero(frequency >= min_documents)
+        kept = np.sort(frequent[np.argsort(-frequency[frequent], kind="stable")][:max_bigrams])
         return cls(keys[kept], frequency[kept], num_terms=num_terms, num_documents=len(sequences))
 
     def sequences(self, sequences: PackedSequences) -> PackedSequences:
-        """The numbers of the bigrams of each text, in order; those that were not kept are left out.
-
-        Args:
-            sequences: Texts as ids of the words that the bigrams were built of.
-        """
+        """The numbers of the known bigrams of each text, in order; texts over the vocabulary of :meth:`build`."""
         numbers = _positions(self.keys, _keys(sequences, self.num_terms))
         known = numbers >= 0
         return PackedSequences(numbers[known], offsets_of(known)[sequences.offsets])
 
     def names(self, vocabulary: Vocabulary) -> list[str]:
-        """The bigrams as text, such as ``"pearl harbor"``.
-
-        Args:
-            vocabulary: The words that the bigrams were built of.
-
-        Raises:
-            ValueError: If it has another size.
-        """
+        """The bigrams as text, such as ``"pearl harbor"``; takes the vocabulary that they were built from."""
         if len(vocabulary) != self.num_terms:
             raise ValueError(f"{self!r} are made of {self.num_terms:,} words; {vocabulary!r} is another vocabulary")
         pairs = zip(*(numbers.tolist() for numbers in np.divmod(self.keys, self.num_terms)), strict=True)
@@ -101,7 +84,7 @@ class Bigrams:
         return f"Bigrams({len(self):,} pairs)"
 
     def save(self, directory: str | Path) -> None:
-        """Write ``keys.npy``, ``document_frequency.npy`` and ``bigrams.json`` to a directory of their own."""
+        """Write ``keys.npy``, ``document_frequency.npy`` and ``bigrams.json`` to a directory."""
         directory = Path(directory)
         directory.mkdir(parents=True, exist_ok=True)
         for name in _ARRAYS:
@@ -110,15 +93,11 @@ class Bigrams:
 
     @classmethod
     def load(cls, directory: str | Path) -> "Bigrams":
-        """Read what :meth:`save` wrote.
-
-        Raises:
-            ArtifactError: If a file is missing, damaged or does not fit the others; it is named.
-        """
+        """Read what :meth:`save` wrote; ArtifactError names the file that is missing, damaged or does not fit."""
         directory = Path(directory)
         sizes = read_json(directory / "bigrams.json")
         if not isinstance(sizes, dict) or not all(type(sizes.get(name)) is int for name in _SIZES):
-            raise ArtifactError(f"{directory / 'bigrams.json'} is damaged: it lacks {' or '.join(_SIZES)}")
+            raise ArtifactError(f"{directory / 'bigrams.json'} is damaged: {' or '.join(_SIZES)} is missing")
         arrays = [load_array(directory / f"{name}.npy", dtype=np.int64, memory_map=False) for name in _ARRAYS]
         try:
             return cls(*arrays, **{name: sizes[name] for name in _SIZES})
@@ -126,12 +105,13 @@ class Bigrams:
             raise ArtifactError(f"{directory / 'keys.npy'} does not fit the files beside it: {error}") from None
 
 
+_BLOCK = 4096  # sequences whose counts are in memory at a time
 _ARRAYS = ("keys", "document_frequency")
 _SIZES = ("num_terms", "num_documents")
 
 
 def _keys(sequences: PackedSequences, num_terms: int) -> np.ndarray:
-    """The key of the pair that starts at each place, int64; -1 where none does, as at the end of a text."""
+    """The key of the bigram that starts at each word, int64; -1 where there is none, as at the end of a text."""
     first, second = sequences.terms, np.append(sequences.terms[1:], -1)
     keys = first.astype(np.int64) * num_terms + second
     keys[(first < 0) | (second < 0) | (first >= num_terms) | (second >= num_terms)] = -1
@@ -140,8 +120,17 @@ def _keys(sequences: PackedSequences, num_terms: int) -> np.ndarray:
     return keys
 
 
+def _document_frequency(sequences: PackedSequences, num_terms: int) -> np.ndarray:
+    """The number of sequences with each term, int64; ids outside ``range(num_terms)`` are ignored."""
+    frequency = np.zeros(num_terms, dtype=np.int64)
+    for start in range(0, len(sequences), _BLOCK):
+        block = sequences.take(np.arange(start, min(start + _BLOCK, len(sequences))))
+        frequency += np.bincount(bag_of_words(block, num_terms).indices, minlength=num_terms)
+    return frequency
+
+
 def _positions(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Where the wanted keys stand among rising ones, int32; -1 where they do not."""
+    """The position of each wanted key among the sorted keys, int32; -1 if it is missing."""
     positions = np.searchsorted(keys, wanted).astype(np.int32)
     positions[np.append(keys, -1)[positions] != wanted] = -1
     positions[wanted < 0] = -1

@@ -9,37 +9,27 @@ from scipy.sparse import csr_array
 
 from pt_neural._arguments import checked_number
 
-_BLOCK = 2**21  # pairs of a feature and a word that are in memory at a time, at most
+_BLOCK = 2**21  # most pairs of a feature and a word in memory at a time
 
 
 def dice_neighbours(
     features: csr_array, words: csr_array, k: int, *, verbose: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The words that go most with each feature: S_1 to S_k of correlated feature hashing (SSI paper, section 2.2.3).
+    """The words most correlated with each feature: S_1 to S_k of correlated feature hashing (SSI paper, section 2.2.3).
 
-    DICE(i, j) = 2 cooccur(i, j) / (occur(i) + occur(j)), all in numbers of documents. A feature that is one of the
-    words is its own first neighbour, with coefficient 1.
+    DICE(i, j) = 2 cooccur(i, j) / (occur(i) + occur(j)), each the number of documents. A feature that is itself one of
+    the words is its own first neighbour, with coefficient 1.
 
     Args:
-        features: Which documents hold which features, words or 2-grams, of shape ``(documents, features)``; anything
+        features: Which documents have which features (words or bigrams), of shape ``(documents, features)``; anything
             but 0 counts as 1.
-        words: Likewise the F most frequent words in the same documents, of shape ``(documents, F)``.
+        words: The same for the F most frequent words, of shape ``(documents, F)``.
         k: Number of neighbours.
         verbose: Show a progress bar.
 
     Returns:
-        Numbers of words, int32 of shape ``(features, k)``, by falling coefficient, equal ones by number, -1 where
-        fewer words occur with a feature; and the coefficients, float32 of that shape, 0 there.
-
-    Raises:
-        TypeError: If ``k`` is no integer.
-        ValueError: If ``k`` is below 1, or if the matrices have different numbers of documents.
-
-    Example::
-
-        >>> words = csr_array([[1, 1, 0], [1, 0, 1], [1, 1, 0]])
-        >>> dice_neighbours(words[:, [1]], words, k=2)
-        (array([[1, 0]], dtype=int32), array([[1. , 0.8]], dtype=float32))
+        Numbers of words by falling coefficient, ties by number, int32 of shape ``(features, k)``; and the coefficients,
+        float32 of the same shape. Where fewer than k words co-occur with a feature, the rest is -1 and 0.
     """
     k = checked_number("k", k, int, least=1)
     if features.shape[0] != words.shape[0]:
@@ -70,7 +60,7 @@ def _presence(matrix: csr_array) -> csr_array:
 
 
 def _blocks(documents: csr_array, words: csr_array) -> Iterator[tuple[int, int]]:
-    """Ranges of features that occur with about ``_BLOCK`` words together, at most."""
+    """Ranges of features that together co-occur with at most about ``_BLOCK`` words."""
     pairs = np.append(0, np.cumsum(np.diff(words.indptr)[documents.indices]))[documents.indptr]
     ends = np.cumsum(np.minimum(np.diff(pairs), words.shape[1]))
     edges = [*np.flatnonzero(np.diff(ends // _BLOCK, prepend=-1)).tolist(), len(ends)]
@@ -78,7 +68,7 @@ def _blocks(documents: csr_array, words: csr_array) -> Iterator[tuple[int, int]]
 
 
 def _largest(matrix: csr_array, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The k largest values of each row, equal ones by column: their rows, ranks from 0, and places in the data."""
+    """The k largest values of each row, ties by column: their rows, ranks (from 0) and positions in the data."""
     rows = np.flatnonzero(np.diff(matrix.indptr))
     lengths, left = np.diff(matrix.indptr)[rows], matrix.data.copy()
     places = [np.zeros(0, dtype=np.int64)]

@@ -1,32 +1,37 @@
-"""Documents as they come: one rule for all that is built from a collection."""
+"""Documents as they come: checked one by one, and spooled to disk as term ids."""
 
 import numbers
-from collections.abc import Iterable, Iterator, Mapping
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from pt_neural._artifacts import load_array
+from pt_neural.text.packed import PackedSequences, offsets_of
+from pt_neural.text.vocabulary import Vocabulary, rank_terms
+
 LONGEST_DOCNO = 32_766  # bytes; Lucene's limit for one term
+_BLOCK = 1 << 20  # terms held in memory
 
 
 def read_documents(corpus: Iterable[Mapping[str, Any]] | pd.DataFrame) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Check documents one by one.
+    """Check documents one by one: dicts with ``docno`` and text, or a frame with one row per document.
 
-    Args:
-        corpus: Documents as dicts with ``docno`` and text, or a frame with a row for each.
-
-    Yields:
-        The docno, an integer made a string, and the document.
+    Yields the docno, as a string even if it was an integer, and the document.
 
     Raises:
-        TypeError: If the corpus is no iterable of dicts.
-        ValueError: If a docno is missing, used before, too long or not one line of text, or if there are no documents.
+        TypeError: If the corpus is not an iterable of dicts.
+        ValueError: If a docno is missing, repeated, too long or not one line of text, or if there are no documents.
     """
     positions: dict[str, int] = {}
     for position, document in enumerate(_documents(corpus)):
         if not isinstance(document, Mapping):
             raise TypeError(f"a document is a dict with docno and text, not {document!r:.80}")
-        docno = check_docno(document, position)
+        docno = _checked_docno(document, position)
         if positions.setdefault(docno, position) != position:
             raise ValueError(
                 f"docno {docno!r} occurs twice, in documents {positions[docno]} and {position} (from 0); docnos must "
@@ -37,14 +42,13 @@ def read_documents(corpus: Iterable[Mapping[str, Any]] | pd.DataFrame) -> Iterat
         raise ValueError("there were no documents to index; has the iterator been used before?")
 
 
-def check_docno(document: Mapping[str, Any], position: int) -> str:
-    """The docno of a document as a string, or a ValueError that says what is wrong with it."""
+def _checked_docno(document: Mapping[str, Any], position: int) -> str:
     where = f"document {position} (from 0)"
     docno = document.get("docno")
     if isinstance(docno, numbers.Integral) and not isinstance(docno, bool):
         docno = str(docno)
     if not isinstance(docno, str) or not docno:
-        raise ValueError(f"{where} has docno {docno!r}; a docno is a string or an integer, and not empty")
+        raise ValueError(f"{where} has docno {docno!r}; a docno is an integer or a string that is not empty")
     encoded = docno.encode("utf-8", errors="surrogatepass")
     if encoded.decode("utf-8", errors="replace") != docno or "\0" in docno or "\n" in docno:
         raise ValueError(f"{where} has docno {docno!r}, which holds a NUL, a line break or half a character")
@@ -59,3 +63,83 @@ def _documents(corpus: Any) -> Iterable[Any]:
     if isinstance(corpus, (str, bytes, Mapping)) or not isinstance(corpus, Iterable):
         raise TypeError(f"a corpus is an iterable of dicts or a frame, not {corpus!r:.80}")
     return corpus
+
+
+class TermSpool:
+    """Writes token lists to ``terms.npy`` and ``offsets.npy`` in an existing directory, counting terms as it goes.
+
+    Memory does not grow with the collection. A term's final id is known only once all terms are counted, so each term
+    gets a provisional number when it first appears, and :meth:`finish` renumbers the file.
+    """
+
+    def __init__(self, directory: Path):
+        self.directory = directory
+        self._numbers: defaultdict[str, int] = defaultdict()
+        self._numbers.default_factory = self._numbers.__len__
+        self._raw = directory / "terms.raw"
+        self._file = self._raw.open("wb")
+        self._pending = array("i")
+        self._pending_lengths = array("q")
+        self._lengths = array("q")
+        self._collection_frequency = np.zeros(0, dtype=np.int64)
+        self._document_frequency = np.zeros(0, dtype=np.int64)
+
+    def __enter__(self) -> "TermSpool":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._file.close()
+        self._raw.unlink(missing_ok=True)
+
+    def __len__(self) -> int:
+        return len(self._lengths) + len(self._pending_lengths)
+
+    def append(self, tokens: Sequence[str]) -> None:
+        """Add the tokens of one document."""
+        self._pending.extend(map(self._numbers.__getitem__, tokens))
+        self._pending_lengths.append(len(tokens))
+        if len(self._pending) >= _BLOCK:
+            self._flush()
+
+    def finish(self, *, min_count: int = 1, max_terms: int | None = None) -> Vocabulary:
+        """Write the arrays and return the vocabulary; terms left out of it are -1 in the arrays."""
+        self._flush()
+        self._file.close()
+        terms = list(self._numbers)
+        kept = rank_terms(terms, self._collection_frequency, min_count=min_count, max_terms=max_terms)
+        self._write_renumbered(kept)
+        np.save(self.directory / "offsets.npy", offsets_of(np.array(self._lengths, dtype=np.int64)))
+        return Vocabulary(
+            [terms[i] for i in kept], self._collection_frequency[kept], self._document_frequency[kept], len(self)
+        )
+
+    def _flush(self) -> None:
+        numbers = np.array(self._pending, dtype=np.int32)
+        documents = np.repeat(np.arange(len(self._pending_lengths)), np.array(self._pending_lengths, dtype=np.int64))
+        pairs = np.unique(documents * len(self._numbers) + numbers)
+        self._collection_frequency = self._count(numbers, self._collection_frequency)
+        self._document_frequency = self._count(pairs % max(len(self._numbers), 1), self._document_frequency)
+        self._file.write(numbers.tobytes())
+        self._lengths.extend(self._pending_lengths)
+        del self._pending[:], self._pending_lengths[:]
+
+    def _count(self, numbers: np.ndarray, counts_so_far: np.ndarray) -> np.ndarray:
+        total = np.bincount(numbers, minlength=len(self._numbers)).astype(np.int64)
+        total[: len(counts_so_far)] += counts_so_far
+        return total
+
+    def _write_renumbered(self, kept: np.ndarray) -> None:
+        ids = np.full(len(self._numbers), -1, dtype=np.int32)
+        ids[kept] = np.arange(len(kept), dtype=np.int32)
+        size = self._raw.stat().st_size // ids.itemsize
+        terms = np.lib.format.open_memmap(self.directory / "terms.npy", mode="w+", dtype=np.int32, shape=(size,))
+        with self._raw.open("rb") as raw:
+            for start in range(0, size, _BLOCK):
+                terms[start : start + _BLOCK] = ids[np.fromfile(raw, dtype=np.int32, count=_BLOCK)]
+        terms.flush()
+
+
+def load_sequences(directory: Path) -> PackedSequences:
+    """Memory-map the sequences that a :class:`TermSpool` wrote; ValueError if the two files do not fit together."""
+    terms = load_array(directory / "terms.npy", dtype=np.int32)
+    return PackedSequences(terms, load_array(directory / "offsets.npy", dtype=np.int64))

@@ -11,27 +11,17 @@ from typing import Any
 import numpy as np
 import pyterrier as pt
 
-from pt_neural._artifacts import (
-    METADATA,
-    ArtifactError,
-    atomic_directory,
-    read_metadata,
-    write_metadata,
-)
-from pt_neural.text.arrays import load_array
-from pt_neural.text.corpus import read_documents
-from pt_neural.text.fields import FIELD_END, TEXT_FIELDS, join_fields
+from pt_neural._artifacts import METADATA, ArtifactError, atomic_directory, load_array, read_metadata, write_metadata
+from pt_neural.text.corpus import TermSpool, load_sequences, read_documents
 from pt_neural.text.packed import PackedSequences
-from pt_neural.text.spool import TermSpool, load_sequences
-from pt_neural.text.tokeniser import tokenise
+from pt_neural.text.tokens import FIELD_END, TEXT_FIELDS, join_fields, tokenise
 from pt_neural.text.vocabulary import Vocabulary, read_lines, write_lines
 
 
 class ForwardIndex(pt.Artifact):
     """The tokenised documents of a collection, memory-mapped, so that re-ranking by docno needs no text.
 
-    Opening one reads a small file; documents, docnos and vocabulary are read when they are first used. Pickles as
-    its path.
+    Opening one reads a small file; documents, docnos and vocabulary are read on first use. It pickles as its path.
 
     Args:
         path: A directory that :meth:`build` wrote.
@@ -66,19 +56,19 @@ class ForwardIndex(pt.Artifact):
         overwrite: bool = False,
         verbose: bool = True,
     ) -> "ForwardIndex":
-        """Tokenise a collection; only its vocabulary and docnos are held in memory.
+        """Tokenise a collection, with only its vocabulary and docnos in memory.
 
         Args:
-            path: The directory to create; it appears when it is whole.
+            path: The directory to create; it appears only once it is complete.
             corpus_iter: Documents with ``docno`` and at least one of the fields; read once.
             fields: The fields to tokenise, joined in this order.
-            overwrite: Replace what stands at ``path``.
+            overwrite: Replace an index that is already at ``path``.
             verbose: Show a progress bar.
 
         Raises:
-            FileExistsError: If something stands at ``path`` and ``overwrite`` is false.
-            TypeError: If the corpus is no iterable of dicts.
-            ValueError: If there are no documents, if one lacks its docno or all fields, or if a docno occurs twice.
+            FileExistsError: If something is at ``path`` and ``overwrite`` is false.
+            TypeError: If the corpus is not an iterable of dicts.
+            ValueError: If there are no documents, if one has no docno or no field, or if a docno occurs twice.
         """
         path, kind = Path(path).expanduser(), {"type": cls.ARTIFACT_TYPE, "format": cls.ARTIFACT_FORMAT}
         with atomic_directory(path, overwrite=overwrite, **kind) as directory:
@@ -95,12 +85,7 @@ class ForwardIndex(pt.Artifact):
                 spool.finish().save(directory / "vocabulary")
             np.save(directory / "field_ends.npy", np.array(ends, dtype=np.int32).reshape(-1, len(fields)))
             write_lines(directory / "docnos.txt", docnos)
-            write_metadata(
-                directory,
-                **kind,
-                num_documents=len(docnos),
-                fields=list(fields),
-            )
+            write_metadata(directory, **kind, num_documents=len(docnos), fields=list(fields))
         return cls(path)
 
     @property
@@ -133,7 +118,7 @@ class ForwardIndex(pt.Artifact):
             raise ArtifactError(f"{self.path / 'offsets.npy'} is damaged: {len(sequences)} of {len(self)} documents")
         if not (self.path / "field_ends.npy").exists():
             raise ArtifactError(
-                f"{self.path / 'field_ends.npy'} is missing: the index is damaged, or of an earlier pt_neural; "
+                f"{self.path / 'field_ends.npy'} is missing: the index is damaged or from an earlier pt_neural; "
                 "build it again: ForwardIndex.build(path, corpus, overwrite=True)"
             )
         ends = load_array(self.path / "field_ends.npy", dtype=np.int32, ndim=2)
@@ -150,31 +135,25 @@ class ForwardIndex(pt.Artifact):
         return self._sequences
 
     def rows(self, docnos: Iterable[str]) -> np.ndarray:
-        """Rows of documents, an int64 array with -1 for unknown docnos.
-
-        Args:
-            docnos: A list, an array or a column of a frame.
-        """
+        """The rows of documents, int64, with -1 for unknown docnos; takes a list, an array or a column of a frame."""
         docnos = docnos.tolist() if hasattr(docnos, "tolist") else docnos
         return np.fromiter(map(self._rows.get, docnos, repeat(-1)), dtype=np.int64)
 
     def known_rows(self, docnos: Sequence[str]) -> np.ndarray:
-        """Rows of documents that must be in the index, an int64 array.
-
-        Args:
-            docnos: A list, an array or a column of a frame; repeated docnos are fine.
-
-        Raises:
-            ValueError: If a docno is not in the index.
-        """
+        """The rows of documents, int64; ValueError if a docno is not in the index."""
         rows = self.rows(docnos)
         unknown = np.flatnonzero(rows < 0)
         if len(unknown):
-            raise ValueError(self._unknown(np.asarray(docnos, dtype=object)[unknown]))
+            names = np.asarray(docnos, dtype=object)[unknown]
+            examples = ", ".join(map(repr, names[:3])) + (", ..." if len(names) > 3 else "")
+            raise ValueError(
+                f"{len(names)} of the docnos are not in {self!r}: {examples}. Build the index over the collection that "
+                "was retrieved from: ForwardIndex.build(path, corpus_iter, overwrite=True)"
+            )
         return rows
 
     def sequences(self, docnos: Sequence[str]) -> PackedSequences:
-        """The term sequences of some documents, in the order asked for.
+        """The term sequences of documents, in the order of the docnos.
 
         Args:
             docnos: A list, an array or a column of a frame; repeated docnos are fine.
@@ -183,13 +162,6 @@ class ForwardIndex(pt.Artifact):
             ValueError: If a docno is not in the index.
         """
         return self._sequences.take(self.known_rows(docnos))
-
-    def _unknown(self, docnos: np.ndarray) -> str:
-        some = ", ".join(map(repr, docnos[:3])) + (", ..." if len(docnos) > 3 else "")
-        return (
-            f"{len(docnos)} of the docnos are not in {self!r}: {some}. Build the index over the collection that "
-            "was retrieved from: ForwardIndex.build(path, corpus_iter, overwrite=True)"
-        )
 
     def __len__(self) -> int:
         return self._metadata["num_documents"]

@@ -1,29 +1,23 @@
-"""Many token sequences in two arrays."""
+"""Many term sequences in two arrays."""
 
-from array import array
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any
 
 import numpy as np
 
-from pt_neural.text.fields import FIELD_END
-from pt_neural.text.tokeniser import tokenise
-
 
 class PackedSequences:
-    """Term sequences, one after the other in one array, with the offsets at which they start.
+    """Term sequences, one after the other in one array, and the offsets at which they start.
 
     Args:
-        terms: int32 array of term ids, shape ``(num_terms,)``; -1 stands for an unknown term. May be memory-mapped.
+        terms: int32 array of term ids, shape ``(num_terms,)``; -1 is an unknown term. May be memory-mapped.
         offsets: int64 array of shape ``(num_sequences + 1,)``; sequence ``i`` is
             ``terms[offsets[i]:offsets[i + 1]]``.
-        field_ends: Where each field of each sequence ends, in terms from its start, an integer array of shape
-            ``(num_sequences, fields)``; None if fields are not told apart.
+        field_ends: Where each field of each sequence ends, counted in terms from the start of the sequence: an integer
+            array of shape ``(num_sequences, num_fields)``; None if the sequences are not divided into fields.
 
     Raises:
-        ValueError: If the offsets do not start at 0, fall, or do not end at ``len(terms)``.
+        ValueError: If the offsets do not start at 0, decrease, or do not end at ``len(terms)``.
 
     Example::
 
@@ -51,14 +45,14 @@ class PackedSequences:
         return np.diff(self.offsets)
 
     def take(self, indices: np.ndarray | Sequence[int], *, max_terms: int | None = None) -> "PackedSequences":
-        """Copy some of the sequences, in the order asked for; an index may occur more than once.
+        """Copy sequences in any order; an index may occur more than once.
 
         Args:
-            indices: Integers between 0 and ``len(self) - 1``.
-            max_terms: Copy only so many of the first terms of each sequence; None copies all.
+            indices: Integers from 0 to ``len(self) - 1``.
+            max_terms: Truncate each sequence to this many terms; None copies it whole.
 
         Raises:
-            IndexError: If an index is out of range. Negative ones are, as -1 marks unknown rows elsewhere.
+            IndexError: If an index is out of range or negative: -1 marks unknown rows elsewhere.
         """
         indices = np.asarray(indices, dtype=np.int64)
         if len(indices) and (indices.min() < 0 or indices.max() >= len(self)):
@@ -67,12 +61,10 @@ class PackedSequences:
         lengths = self.offsets[1:][indices] - starts
         if max_terms is not None:
             lengths = np.minimum(lengths, max_terms)
-        offsets = offsets_of(lengths)
-        positions = ranges(starts, lengths)
         field_ends = None
         if self.field_ends is not None:
             field_ends = np.minimum(self.field_ends[indices], lengths[:, None])
-        return PackedSequences(np.asarray(self.terms[positions]), offsets, field_ends)
+        return PackedSequences(np.asarray(self.terms[ranges(starts, lengths)]), offsets_of(lengths), field_ends)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -91,14 +83,14 @@ class PackedSequences:
 
 
 def offsets_of(lengths: np.ndarray) -> np.ndarray:
-    """Where sequences of these lengths start, and the last one ends: int64, one longer than ``lengths``."""
+    """The offsets of sequences of these lengths: where each starts, then where the last one ends; int64."""
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
 
 
 def ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """The numbers from each start, as many as its length says, one range after the other: int64.
+    """Ranges of consecutive numbers, one after the other, int64; each range has a first number and a length.
 
     Example::
 
@@ -109,89 +101,40 @@ def ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     return np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
 
 
-def pack_texts(texts: Iterable[Any]) -> tuple[PackedSequences, list[str]]:
-    """Tokenise texts, and number their terms in the order in which they are first seen.
-
-    Returns:
-        The texts as term ids, and the distinct terms.
-
-    Example::
-
-        >>> sequences, terms = pack_texts(["a river", "a city"])
-        >>> sequences[1], terms
-        (array([0, 2], dtype=int32), ['a', 'river', 'city'])
-    """
-    numbers: defaultdict[str, int] = defaultdict()
-    numbers.default_factory = numbers.__len__
-    terms, ends = array("i"), array("q", [0])
-    for text in texts:
-        terms.extend(map(numbers.__getitem__, tokenise(text)))
-        ends.append(len(terms))
-    return PackedSequences(np.array(terms, dtype=np.int32), np.array(ends, dtype=np.int64)), list(numbers)
-
-
-def pack_fields(texts: Iterable[str], fields: int) -> tuple[PackedSequences, list[str]]:
-    r"""Tokenise texts whose fields end with ``FIELD_END``, as :func:`pack_texts` does others.
-
-    Args:
-        texts: What :func:`~pt_neural.text.join_fields` gives with ``mark_ends``.
-        fields: Number of fields; a text with fewer has the last ones, as a plain text has only the last.
-
-    Returns:
-        The texts as term ids, with the ends of their fields, and the distinct terms.
-
-    Example::
-
-        >>> sequences, terms = pack_fields(["river\x1ethe river", "\x1ea city"], 2)
-        >>> sequences.field_ends
-        array([[1, 3],
-               [0, 2]])
-    """
-    parts = (text.split(FIELD_END, fields - 1) for text in texts)
-    sequences, terms = pack_texts(chain.from_iterable([*[""] * (fields - len(part)), *part] for part in parts))
-    offsets = sequences.offsets[::fields]
-    ends = sequences.offsets[1:].reshape(-1, fields) - offsets[:-1, None]
-    return PackedSequences(sequences.terms, offsets, ends), terms
-
-
 def with_boundaries(sequences: PackedSequences, first: int, *, fields: int, max_terms: int) -> PackedSequences:
-    r"""Put a boundary term before each field, and one more after the last.
+    r"""Put a boundary term before each field, and one after the last field; the result has no ``field_ends``.
 
-    Args:
-        sequences: Sequences with the ends of their fields; those without are the last field.
-        first: Id of the boundary after the last field; those before the fields have the next ones.
-        fields: Number of fields.
-        max_terms: Terms of each sequence that remain, boundaries included.
-
-    Returns:
-        Sequences that no longer tell fields apart otherwise.
+    The boundary after the last field has the id ``first``; ``first + 1``, ``first + 2`` ... go before the fields.
+    Sequences without ``field_ends`` are taken to be the last field. Each sequence is truncated to ``max_terms``,
+    boundaries included.
 
     Example::
 
+        >>> from pt_neural.text import pack_fields
         >>> sequences, _ = pack_fields(["river\x1ethe river"], 2)
         >>> with_boundaries(sequences, 7, fields=2, max_terms=9)[0]
         array([8, 0, 9, 1, 0, 7], dtype=int32)
     """
-    sequences = sequences.take(np.arange(len(sequences)), max_terms=max_terms)
+    all_rows = np.arange(len(sequences))
+    sequences = sequences.take(all_rows, max_terms=max_terms)
     ends = sequences.field_ends
     if ends is None:
         ends = np.column_stack([np.zeros((len(sequences), fields - 1), dtype=np.int64), sequences.lengths])
     starts, width = np.column_stack([np.zeros(len(sequences), dtype=np.int64), ends]), fields + 1
     offsets = offsets_of(sequences.lengths + width)
-    places = offsets[:-1, None] + starts + np.arange(width)
+    boundaries = offsets[:-1, None] + starts + np.arange(width)  # (sequences, fields + 1)
     terms = np.empty(offsets[-1], dtype=np.int32)
     is_word = np.ones(len(terms), dtype=bool)
-    is_word[places] = False
+    is_word[boundaries] = False
     terms[is_word] = sequences.terms
-    terms[places] = first + (np.arange(width) + 1) % width
-    return PackedSequences(terms, offsets).take(np.arange(len(sequences)), max_terms=max_terms)
+    terms[boundaries] = first + (np.arange(width) + 1) % width
+    return PackedSequences(terms, offsets).take(all_rows, max_terms=max_terms)
 
 
 class Numbering:
     """Numbers the distinct terms of a batch, in time that does not depend on the size of the vocabulary.
 
-    Args:
-        num_terms: Size of the vocabulary; negative ids count from its end, as in NumPy.
+    Negative ids count from the end of the vocabulary, as in NumPy.
 
     Example::
 

@@ -1,4 +1,4 @@
-"""Phrases of a few adjacent words, with numbers."""
+"""Phrases of a few adjacent words, numbered."""
 
 from collections.abc import Sequence
 
@@ -11,15 +11,15 @@ from pt_neural.text.vocabulary import Vocabulary
 class Phrases:
     """Known words and phrases, numbered: first the words by their ids, then phrases of two words, and so on.
 
-    The first words of a phrase are a phrase too. An unknown word breaks phrases.
+    Every prefix of a phrase is a phrase too. A phrase has no unknown words.
 
     Args:
-        keys: For each length from two words on, the phrases, rising: the number that the first words have among those
-            of their length · ``num_words`` + the last word, int64.
-        num_words: Number of words.
+        keys: For each length from two words on, the phrases of that length in increasing order, int64: the number of
+            the prefix among the phrases of its length, times ``num_words``, plus the last word.
+        num_words: Size of the vocabulary of words.
 
     Raises:
-        ValueError: If the keys do not rise, or are out of range.
+        ValueError: If the keys do not increase, or are out of range.
 
     Example::
 
@@ -37,24 +37,18 @@ class Phrases:
     """
 
     def __init__(self, keys: Sequence[np.ndarray], num_words: int):
-        self.keys = [np.asarray(of_length, dtype=np.int64) for of_length in keys]
+        self.keys = [np.asarray(array, dtype=np.int64) for array in keys]
         self.num_words = int(num_words)
         sizes = [self.num_words, *map(len, self.keys)]
         self.starts = np.cumsum([0, *sizes])
-        for length, (of_length, size) in enumerate(zip(self.keys, sizes[:-1], strict=True), start=2):
-            inside = not len(of_length) or (of_length[0] >= 0 and of_length[-1] < size * self.num_words)
-            if of_length.ndim != 1 or (np.diff(of_length) <= 0).any() or not inside:
+        for length, (array, size) in enumerate(zip(self.keys, sizes[:-1], strict=True), start=2):
+            inside = not len(array) or (array[0] >= 0 and array[-1] < size * self.num_words)
+            if array.ndim != 1 or (np.diff(array) <= 0).any() or not inside:
                 raise ValueError(f"keys of phrases of {length} words must rise, and name known phrases and words")
 
     @classmethod
     def build(cls, sequences: PackedSequences, num_words: int, *, max_length: int) -> "Phrases":
-        """All phrases of some texts.
-
-        Args:
-            sequences: Texts as ids of words; ids outside ``range(num_words)``, such as -1, are unknown words.
-            num_words: Size of the vocabulary.
-            max_length: Words of a phrase, at most.
-        """
+        """Collect the phrases of texts up to a length; ids outside ``range(num_words)``, such as -1, are unknown."""
         phrases = cls([], num_words)
         while phrases.max_length < max_length:
             keys = phrases._longer(sequences, phrases.numbers(sequences)[:, -1], phrases.max_length)
@@ -63,18 +57,13 @@ class Phrases:
 
     @property
     def max_length(self) -> int:
-        """Words of the longest phrases."""
+        """Number of words of the longest phrases."""
         return len(self.keys) + 1
 
     def numbers(self, sequences: PackedSequences) -> np.ndarray:
-        """The phrases that start at each word of some texts.
+        """The phrases of one word, two words, and so on that start at each word of texts: int64 (words, max_length).
 
-        Args:
-            sequences: Texts as ids of words.
-
-        Returns:
-            Numbers of the phrases of one word, two, and so on, int64 of shape ``(words of all texts, max_length)``;
-            -1 where the phrase is not known, or would leave the text.
+        -1 where the phrase is unknown or would run past the end of the text.
         """
         terms = np.asarray(sequences.terms, dtype=np.int64)
         found = np.full((len(terms), self.max_length), -1, dtype=np.int64)
@@ -87,7 +76,7 @@ class Phrases:
         return found
 
     def _longer(self, sequences: PackedSequences, numbers: np.ndarray, length: int) -> np.ndarray:
-        """The key of each phrase and the word after it; -1 where there is no such phrase, or no known word after it."""
+        """The key of each phrase extended by the next word; -1 where there is no phrase or no known next word."""
         ends = np.repeat(sequences.offsets[1:], sequences.lengths)
         places = np.flatnonzero((numbers >= 0) & (np.arange(len(ends)) + length < ends))
         words = np.asarray(sequences.terms[places + length], dtype=np.int64)
@@ -97,14 +86,7 @@ class Phrases:
         return keys
 
     def words(self, numbers: np.ndarray) -> PackedSequences:
-        """The words of phrases.
-
-        Args:
-            numbers: int64 of shape ``(phrases,)``.
-
-        Returns:
-            Their words as ids, a phrase each.
-        """
+        """The words of phrases given by number: one sequence of term ids per phrase."""
         rest = np.asarray(numbers, dtype=np.int64)
         lengths = np.searchsorted(self.starts, rest, side="right")
         words = np.full((len(rest), self.max_length), -1, dtype=np.int32)
@@ -118,12 +100,7 @@ class Phrases:
         return PackedSequences(words[words >= 0], offsets_of(lengths))
 
     def names(self, numbers: np.ndarray | Sequence[int], vocabulary: Vocabulary) -> list[str]:
-        """Phrases as text, such as ``"new york"``.
-
-        Args:
-            numbers: int64 of shape ``(phrases,)``.
-            vocabulary: The words.
-        """
+        """Phrases given by number as text, such as ``"new york"``."""
         return [" ".join(vocabulary.terms[word] for word in words) for words in self.words(numbers)]
 
     def __len__(self) -> int:

@@ -1,6 +1,5 @@
-"""Terms, their ids, and how often they occur; texts as term ids."""
+"""Terms, their ids, and how often they occur."""
 
-from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
@@ -10,23 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from pt_neural._artifacts import ArtifactError, read_json, write_json
-from pt_neural.text.arrays import load_array
+from pt_neural._artifacts import ArtifactError, load_array, read_json, reading, write_json
 from pt_neural.text.packed import PackedSequences
-from pt_neural.text.tokeniser import tokenise
 
 
 class Vocabulary:
-    """Terms with ids from 0, and their frequencies where they were counted.
+    """Terms with ids from 0, and their frequencies if they were counted.
 
     Args:
         terms: Distinct strings without tab or newline; a term's position is its id.
         collection_frequency: Occurrences of each term, int64; None if not counted.
-        document_frequency: Documents that hold each term, int64; None if not counted.
-        num_documents: Number of documents that were counted, empty ones included.
+        document_frequency: Number of documents with each term, int64; None if not counted.
+        num_documents: Number of documents counted, empty ones included.
 
     Raises:
-        ValueError: If a term occurs twice or holds a tab or newline, or if a count is missing.
+        ValueError: If a term is repeated or contains a tab or newline, or if a count is missing.
 
     Example::
 
@@ -52,12 +49,12 @@ class Vocabulary:
     def build(
         cls, token_lists: Iterable[Sequence[str]], *, min_count: int = 1, max_terms: int | None = None
     ) -> "Vocabulary":
-        """Count terms; ids go by falling collection frequency, equal ones in order of the term.
+        """Count terms and number them by falling collection frequency, ties in alphabetical order.
 
         Args:
             token_lists: The tokens of each document; read once.
             min_count: Leave out terms that occur less often.
-            max_terms: Keep only that many of the most frequent terms; None keeps all.
+            max_terms: Keep only this many of the most frequent terms; None keeps all.
         """
         occurrences, documents, num_documents = Counter(), Counter(), 0
         for tokens in token_lists:
@@ -83,7 +80,7 @@ class Vocabulary:
         return np.fromiter(self.lookup(tokens), dtype=np.int32)
 
     def mapping_to(self, other: "Vocabulary") -> np.ndarray:
-        """From ids here to ids there: int32 array of shape ``(len(self),)``, -1 where ``other`` lacks a term."""
+        """The id of each term in another vocabulary: int32 array of shape ``(len(self),)``, -1 where it is missing."""
         return other.ids(self.terms)
 
     def __contains__(self, term: object) -> bool:
@@ -96,7 +93,7 @@ class Vocabulary:
         return f"Vocabulary({len(self):,} terms)"
 
     def save(self, directory: str | Path) -> None:
-        """Write ``terms.txt`` (UTF-8, a term a line), ``counts.json`` and the counted frequencies as ``.npy``."""
+        """Write ``terms.txt`` (UTF-8, one term per line), ``counts.json`` and the frequencies as ``.npy`` files."""
         directory = Path(directory)
         directory.mkdir(parents=True, exist_ok=True)
         write_lines(directory / "terms.txt", self.terms)
@@ -107,16 +104,12 @@ class Vocabulary:
 
     @classmethod
     def load(cls, directory: str | Path) -> "Vocabulary":
-        """Read what :meth:`save` wrote.
-
-        Raises:
-            ArtifactError: If a file is missing, damaged or does not fit the others; it is named.
-        """
+        """Read what :meth:`save` wrote; ArtifactError names the file that is missing, damaged or does not fit."""
         directory = Path(directory)
         terms = read_lines(directory / "terms.txt")
         counts = read_json(directory / "counts.json")
         if not isinstance(counts, dict) or not {"num_documents", "counted"} <= counts.keys():
-            raise ArtifactError(f"{directory / 'counts.json'} is damaged: it lacks num_documents or counted")
+            raise ArtifactError(f"{directory / 'counts.json'} is damaged: num_documents or counted is missing")
         frequencies = {}
         for name in _FREQUENCIES:
             if name in counts["counted"]:
@@ -130,39 +123,17 @@ class Vocabulary:
 _FREQUENCIES = ("collection_frequency", "document_frequency")
 
 
-def tokenise_packed(texts: Iterable[Any], vocabulary: Vocabulary, *, drop_unknown: bool = False) -> PackedSequences:
-    """Tokenise texts straight into term ids.
-
-    Args:
-        texts: Strings; anything else, such as None or NaN, gives an empty sequence.
-        vocabulary: Gives the ids.
-        drop_unknown: Leave unknown terms out, instead of keeping their places with -1.
-
-    Example::
-
-        >>> vocabulary = Vocabulary(["river", "city"])
-        >>> tokenise_packed(["City on the river"], vocabulary)[0]
-        array([ 1, -1, -1,  0], dtype=int32)
-    """
-    terms, ends = array("i"), array("q", [0])
-    for text in texts:
-        ids = vocabulary.lookup(tokenise(text))
-        terms.extend(filter(_is_known, ids) if drop_unknown else ids)
-        ends.append(len(terms))
-    return PackedSequences(np.array(terms, dtype=np.int32), np.array(ends, dtype=np.int64))
-
-
 class LastVocabulary:
-    """Caches one result: that for the vocabulary, and the other objects it depends on, that were asked for last.
+    """Caches the result for the last vocabulary asked for, and for any other objects that the result depends on.
 
-    A forward index has one vocabulary throughout, so that whatever is computed from it is computed once.
+    A forward index always has the same vocabulary, so whatever is computed from it is computed once.
     """
 
     def __init__(self):
         self._last: tuple[tuple, Any] | None = None
 
     def __call__(self, compute: Callable[[], Any], vocabulary: Vocabulary, *others: object) -> Any:
-        """The result for exactly these objects; ``compute`` is called if they are not the last ones."""
+        """The result for exactly these objects; ``compute`` is called if they are not those of the last call."""
         last, wanted = self._last, (vocabulary, *others)  # read once: another thread may replace it
         if last is None or len(last[0]) != len(wanted) or any(a is not b for a, b in zip(last[0], wanted, strict=True)):
             last = self._last = wanted, compute()
@@ -173,27 +144,20 @@ class LastVocabulary:
 
 
 class OwnIds:
-    """Turns term ids of another vocabulary into one's own; the mapping between the last two vocabularies is cached.
-
-    Example::
-
-        >>> sequences = PackedSequences.from_lists([[0, 1, -1]])
-        >>> OwnIds()(sequences, Vocabulary(["river", "lake"]), Vocabulary(["city", "river"]))[0]
-        array([ 1, -1, -1], dtype=int32)
-    """
+    """Turns term ids of another vocabulary into one's own; the last mapping is cached."""
 
     def __init__(self):
         self._ids = LastVocabulary()
 
     def __call__(self, sequences: PackedSequences, other: Vocabulary, own: Vocabulary) -> PackedSequences:
-        """Sequences over the ``other`` vocabulary as ids of one's own; -1 is an unknown word."""
+        """The sequences over the vocabulary ``other`` as term ids of ``own``; -1 is an unknown word."""
         ids = self._ids(lambda: np.append(other.mapping_to(own), np.int32(-1)), other, own)  # -1 stays -1
         return PackedSequences(ids[sequences.terms], sequences.offsets)
 
 
 def rank_terms(terms: Sequence[str], frequency: np.ndarray, *, min_count: int, max_terms: int | None) -> np.ndarray:
-    """Positions of the terms to keep, by falling frequency, equal ones in order of the term."""
-    # Python sorts twice, stably: NumPy would pad every term to the longest one.
+    """Positions of the terms to keep, by falling frequency, ties in alphabetical order."""
+    # Python sorts the strings, since NumPy would pad every term to the length of the longest.
     order = sorted(range(len(terms)), key=terms.__getitem__)
     order = np.array(order, dtype=np.int64)
     order = order[np.argsort(-frequency[order], kind="stable")]
@@ -201,24 +165,16 @@ def rank_terms(terms: Sequence[str], frequency: np.ndarray, *, min_count: int, m
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Write strings without newlines, one a line, in UTF-8 that lets lone surrogates pass."""
+    """Write strings without newlines, one per line, in UTF-8 that may hold lone surrogates."""
     with path.open("w", encoding="utf-8", errors="surrogatepass", newline="\n") as file:
         file.writelines(f"{line}\n" for line in lines)
 
 
 def read_lines(path: Path) -> list[str]:
-    """Read what :func:`write_lines` wrote; only a line feed ends a line.
-
-    Raises:
-        ArtifactError: If the file is missing or damaged.
-    """
-    try:
+    """Read what :func:`write_lines` wrote; ArtifactError if the file is missing or damaged."""
+    with reading(path, UnicodeDecodeError):
         text = path.read_bytes().decode("utf-8", errors="surrogatepass")
-    except FileNotFoundError:
-        raise ArtifactError(f"{path} is missing; the directory is not a complete artifact") from None
-    except UnicodeDecodeError as error:
-        raise ArtifactError(f"{path} is damaged: {error}") from None
-    *lines, rest = text.split("\n")
+    *lines, rest = text.split("\n")  # only a line feed ends a line
     if rest:
         raise ArtifactError(f"{path} is damaged: its last line is cut off")
     return lines
@@ -236,11 +192,7 @@ def _counts(frequency: np.ndarray | None, terms: Sequence[str]) -> np.ndarray | 
 def _check_terms(terms: Sequence[str]) -> None:
     for term in terms:
         if "\n" in term or "\t" in term:
-            raise ValueError(f"a term must not hold a tab or newline: {term!r}")
+            raise ValueError(f"a term must not contain a tab or newline: {term!r}")
     if len(set(terms)) < len(terms):
         repeated, count = Counter(terms).most_common(1)[0]
         raise ValueError(f"terms must be distinct: {repeated!r} occurs {count} times")
-
-
-def _is_known(term: int) -> bool:
-    return term >= 0

@@ -1,4 +1,4 @@
-"""Training, once: groups of a query, its positives and its negatives; losses; the loop."""
+"""Training: groups of a query, its positives and its negatives; losses; the loops around the steps."""
 
 from pt_neural.training.settings import Training
 

@@ -1,17 +1,10 @@
-"""Where networks compute, checked before they do."""
+"""Devices for networks, checked before use."""
 
 import torch
 
 
 def torch_device(name: str) -> torch.device:
-    """The device to score on; ``"auto"`` is a CUDA GPU if there is one, else the processor.
-
-    Args:
-        name: ``"auto"``, or a name that torch knows, such as ``"cpu"`` or ``"cuda:1"``.
-
-    Raises:
-        ValueError: If there is no such device here.
-    """
+    """The device to score on, if it is available; ``"auto"`` is a CUDA GPU if there is one, else the CPU."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     device = known_device(name)
@@ -20,7 +13,7 @@ def torch_device(name: str) -> torch.device:
 
 
 def known_device(name: str) -> torch.device:
-    """The device that torch calls so, whether it is there or not; ValueError if there is no such name."""
+    """The device of that name, available or not; ValueError if torch does not know the name."""
     try:
         return torch.device(name)
     except (RuntimeError, TypeError):
@@ -28,14 +21,11 @@ def known_device(name: str) -> torch.device:
 
 
 def require_available(name: str, kind: str, index: int = 0) -> None:
-    """Raise ValueError if a device that the user names is not there.
+    """Raise ValueError if the device that the user called ``name`` is not available.
 
-    Args:
-        name: As the user gave it.
-        kind: ``"cuda"``, ``"mps"``, or ``"gpu"`` for either; others are left to torch and Lightning.
-        index: Number of the CUDA GPU.
+    ``kind`` is ``"cuda"``, ``"mps"``, or ``"gpu"`` for either; anything else is left to torch and Lightning.
     """
     cuda = torch.cuda.is_available() and index < torch.cuda.device_count()
     mps = torch.backends.mps.is_available()
     if not {"cuda": cuda, "mps": mps, "gpu": cuda or mps}.get(kind, True):
-        raise ValueError(f"device={name!r} is not available here; choose device='cpu', or 'auto' for what there is")
+        raise ValueError(f"device={name!r} is not available here; choose device='cpu', or 'auto' for what is available")

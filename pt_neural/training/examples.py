@@ -1,4 +1,4 @@
-"""From candidates and judgements to training groups with their texts."""
+"""From candidates and judgements to training groups with their texts, and to the dev measure."""
 
 import hashlib
 import json
@@ -8,6 +8,8 @@ from typing import Any
 
 import pandas as pd
 
+from pt_neural._evaluation import RunEvaluator
+from pt_neural._frames import require_columns, with_numeric_labels
 from pt_neural.text import ForwardIndex, frame_texts, tokenise
 from pt_neural.training.groups import Groups, Pairs, Report, make_groups, positives_alone
 from pt_neural.training.settings import Training
@@ -15,18 +17,11 @@ from pt_neural.training.settings import Training
 
 @dataclass(frozen=True)
 class Examples:
-    """Training groups with the texts that their numbers stand for.
-
-    Attributes:
-        groups: The groups.
-        query_texts: The text of each query.
-        document_texts: The text of each document; None if they are those of a forward index, in its order.
-        report: What was used and dropped.
-    """
+    """Training groups with the texts that their numbers stand for."""
 
     groups: Groups
     query_texts: list[str]
-    document_texts: list[str] | None
+    document_texts: list[str] | None  # None if the documents are those of a forward index, in its order
     report: Report
 
 
@@ -39,18 +34,11 @@ def make_examples(
     documents: ForwardIndex | None = None,
     mark_ends: bool = False,
 ) -> Examples:
-    """Make training groups from the candidates that a first stage retrieved and the judgements.
+    """Make training groups from the candidates of a first stage (qid, query, docno, text) and their judgements.
 
-    With a forward index, relevant documents that were not retrieved are trained on as well, and random negatives come
-    from the whole collection. Without one, the documents are those of all candidates, whichever query retrieved them.
-
-    Args:
-        candidates: Frame with ``qid, query, docno`` and, without a forward index, text.
-        qrels: Frame with ``qid, docno, label``.
-        training: Where negatives come from, and which grades count; None for groups without negatives.
-        fields: Text columns of the candidates.
-        documents: Forward index of the collection.
-        mark_ends: Whether texts tell where their fields end.
+    With a forward index (``documents``), relevant documents that were not retrieved are used as well, and random
+    negatives come from the whole collection. Without one, the documents are the candidates of all queries. With
+    ``training=None``, groups have no negatives. ``mark_ends`` marks where the fields of a text end.
 
     Raises:
         ValueError: If columns are missing, if all queries or all texts are empty, or if there is nothing to train on;
@@ -89,14 +77,42 @@ def _require_words(
         )
 
 
-def digest(settings: Any, frames: Iterable[pd.DataFrame | None], *, fields: Sequence[str]) -> str:
-    """Changes with all that a training run is made from.
+def dev_evaluator(
+    frame: pd.DataFrame, qrels: pd.DataFrame | None, training: Training
+) -> tuple[pd.DataFrame, RunEvaluator]:
+    """The dev candidates to score, and what turns their scores into the dev measure of each query.
 
-    Args:
-        settings: Those of the model, as JSON can hold them.
-        frames: Candidates and judgements; None for those that there are not.
-        fields: Text columns of the candidates.
+    Raises:
+        ValueError: If columns or judgements are missing, if grades are not whole numbers, or if no candidate is
+            relevant, so that the measure would be the same for all models.
     """
+    if qrels is None:
+        raise ValueError("dev candidates need dev qrels: fit(train, train_qrels, dev, dev_qrels)")
+    require_columns(frame, ("qid", "query", "docno"), "the dev frame")
+    qrels = with_numeric_labels(qrels, "dev qrels")
+    if (fractions := qrels.loc[qrels["label"] % 1 != 0, "label"]).size:
+        raise ValueError(
+            f"dev qrels has {len(fractions)} labels that are not whole numbers, such as {fractions.iloc[0]}, and "
+            "measures only take whole grades; round them, or multiply them"
+        )
+    qrels = qrels.astype({"qid": str, "docno": str, "label": int})  # the types that measures take
+    rows = frame[["qid", "docno"]].astype(str)
+    qids = rows.loc[rows["qid"].isin(qrels["qid"]), "qid"].drop_duplicates()
+    if qids.empty:
+        raise ValueError("no dev query has a judgement: are dev candidates and dev qrels of the same split?")
+    if training.dev_queries is not None:
+        qids = qids.sample(min(training.dev_queries, len(qids)), random_state=training.seed)
+    used = rows["qid"].isin(qids)
+    if rows[used].merge(qrels[qrels["label"] > 0], on=["qid", "docno"]).empty:
+        raise ValueError(
+            "no dev candidate is judged relevant (label above 0), so the dev measure would be the same after every "
+            "epoch: are dev candidates and dev qrels of the same split and collection?"
+        )
+    return frame[used], RunEvaluator(rows[used], qrels, qids, training.dev_measure)
+
+
+def digest(settings: Any, frames: Iterable[pd.DataFrame | None], *, fields: Sequence[str]) -> str:
+    """A hash of all that a training run depends on: settings, candidates and judgements, with text in ``fields``."""
     total = hashlib.sha256(json.dumps([settings, list(fields)], sort_keys=True).encode())
     for number, frame in enumerate(frames):
         for column in ("qid", "query", "docno", "label", *fields):
@@ -104,21 +120,3 @@ def digest(settings: Any, frames: Iterable[pd.DataFrame | None], *, fields: Sequ
                 total.update(f"{number} {column}".encode())
                 total.update(pd.util.hash_pandas_object(frame[column], index=False).to_numpy().tobytes())
     return total.hexdigest()
-
-
-def require_columns(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
-    """Raise ValueError if a frame lacks columns, and TypeError if it is none."""
-    if not isinstance(frame, pd.DataFrame):
-        raise TypeError(f"{what} must be a frame with {', '.join(columns)}, not {frame!r:.80}")
-    lacking = [column for column in columns if column not in frame]
-    if lacking:
-        raise ValueError(f"{what} lacks {', '.join(lacking)}; it has {', '.join(map(str, frame)) or 'no columns'}")
-
-
-def with_numeric_labels(qrels: pd.DataFrame, what: str) -> pd.DataFrame:
-    """Judgements whose labels are numbers; ValueError if they cannot be, or if columns are missing."""
-    require_columns(qrels, ("qid", "docno", "label"), what)
-    labels = pd.to_numeric(qrels["label"], errors="coerce")
-    if labels.isna().any():
-        raise ValueError(f"{what} has {int(labels.isna().sum())} rows whose label is no number")
-    return qrels.assign(label=labels)

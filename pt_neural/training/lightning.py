@@ -1,25 +1,32 @@
-"""The parts that Lightning's Trainer asks for. Importing this takes seconds, so only fitting does."""
+"""The parts of Lightning's Trainer: module, callbacks, trainer. Importing this takes seconds, so only fitting does."""
 
 import logging
 import math
+import os
 import signal
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyterrier as pt
 import torch
 from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch.callbacks import Callback, Checkpoint, EarlyStopping, Timer
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
-from pt_neural._measures import direction
-from pt_neural.training.callbacks import EpochBars, KeepCheckpoints, StopEarly, TimeLimit
+from pt_neural._artifacts import write_json
+from pt_neural._evaluation import direction
+from pt_neural.training.devices import torch_device
+from pt_neural.training.run import best_epoch
 from pt_neural.training.sampling import Batch, EpochSampler, GroupBatches
 from pt_neural.training.settings import Training
 
+LAST, BEST = "last.ckpt", "best.pt"
 _OPTIMISERS = {
     "adam": torch.optim.Adam,
     "adamw": torch.optim.AdamW,
@@ -29,10 +36,7 @@ _OPTIMISERS = {
 
 
 class GroupTraining(LightningModule):
-    """One network, its loss over groups, and the dev measure after each epoch.
-
-    A network that has a method ``learn(batch, training)`` makes its own steps, and gives the mean loss before them.
-    """
+    """A network, its loss over groups, and the dev measure after each epoch."""
 
     def __init__(
         self,
@@ -44,7 +48,6 @@ class GroupTraining(LightningModule):
     ):
         super().__init__()
         self.network = network
-        self.automatic_optimization = not hasattr(network, "learn")
         self.batches = batches
         self.loss = loss
         self.training_settings = training
@@ -53,31 +56,26 @@ class GroupTraining(LightningModule):
         self.history: list[dict[str, Any]] = []
 
     def train_dataloader(self) -> DataLoader:
-        """The share of the batches that this device has among those of the trainer."""
+        """This device's share of the batches."""
         sampler = EpochSampler(self.batches, self.trainer.global_rank, self.trainer.world_size)
         return DataLoader(self.batches, batch_size=None, sampler=sampler)
 
-    def configure_optimizers(self) -> torch.optim.Optimizer | None:
-        """The optimiser that the settings name; none for a network that makes its own steps."""
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        """The optimiser that the settings name."""
         settings = self.training_settings
-        if not self.automatic_optimization:
-            return None
         kind = _OPTIMISERS[settings.optimiser]
         return kind(self.network.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay)
 
     def on_train_epoch_start(self) -> None:
-        """Begin the account of the epoch."""
+        """Reset the sums of the epoch."""
         self._sum, self._groups, self._started = 0.0, 0, time.perf_counter()
 
-    def training_step(self, batch: Batch, batch_idx: int) -> Tensor | None:
-        """The loss of one batch; what is random in the network (dropout) follows from its number alone."""
+    def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
+        """The loss of a batch; randomness in the network (dropout) depends only on seed, epoch, batch and device."""
         key = [self.training_settings.seed, self.current_epoch, batch_idx, self.global_rank]
         torch.manual_seed(int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0]))
-        loss = None
-        if self.automatic_optimization:
-            loss = self.loss(self.network(batch.inputs).float(), batch.labels, batch.valid)
-        value = self.network.learn(batch, self.training_settings) if loss is None else loss.item()
-        if not math.isfinite(value):
+        loss = self.loss(self.network(batch.inputs).float(), batch.labels, batch.valid)
+        if not math.isfinite(value := loss.item()):
             raise FloatingPointError(
                 f"the loss became {value} in epoch {self.current_epoch + 1}, batch {batch_idx + 1}: {self._advice()}"
             )
@@ -86,11 +84,11 @@ class GroupTraining(LightningModule):
 
     @property
     def mean_loss(self) -> float:
-        """The mean over the groups of the epoch so far."""
+        """The mean loss over the groups of the epoch so far."""
         return self._sum / max(self._groups, 1)
 
     def on_train_epoch_end(self) -> None:
-        """Evaluate on the dev queries, and add a line to the history."""
+        """Evaluate on the dev queries, and add a record to the history."""
         seconds = time.perf_counter() - self._started
         if not all(bool(weight.isfinite().all()) for weight in self.network.parameters()):
             raise FloatingPointError(f"weights became infinite in epoch {self.current_epoch + 1}: {self._advice()}")
@@ -102,27 +100,114 @@ class GroupTraining(LightningModule):
             value = float(self.evaluate()) if self.trainer.is_global_zero else None
             self.network.train()
             record[self.dev_name] = strategy.broadcast(value)
-            self.log(self.dev_name, record[self.dev_name])  # where EarlyStopping finds it
+            self.log(self.dev_name, record[self.dev_name])  # for EarlyStopping
         self.history.append(record)
 
     def _advice(self) -> str:
-        lower = f"lower learning_rate (now {self.training_settings.learning_rate:g})"
-        return f"{lower}, or set gradient_clip=1.0" if self.automatic_optimization else lower
-
-    def last_is_best(self) -> bool:
-        """Whether the epoch that just ended has the best dev measure, the first of equals; without one, always."""
-        if self.evaluate is None:
-            return True
-        values = [direction(self.training_settings.dev_measure) * record[self.dev_name] for record in self.history]
-        return values.index(max(values)) == len(values) - 1
+        return f"lower learning_rate (now {self.training_settings.learning_rate:g}), or set gradient_clip=1.0"
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Keep the history in the checkpoint."""
+        """Save the history."""
         checkpoint["history"] = self.history
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Take the history from the checkpoint."""
+        """Restore the history."""
         self.history = checkpoint["history"]
+
+
+class KeepCheckpoints(Checkpoint):
+    """After each epoch, writes the best weights, the history, and everything needed to resume, each atomically."""
+
+    def __init__(self, directory: Path, *, resumable: bool):
+        self.directory = directory
+        self.resumable = resumable
+
+    def setup(self, trainer: Trainer, pl_module: GroupTraining, stage: str) -> None:
+        """Give all processes the directory of the first."""
+        self.directory = trainer.strategy.broadcast(self.directory)
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: GroupTraining) -> None:
+        """Write the results of the epoch; a run cannot resume from an epoch that max_time cut short."""
+        if trainer.is_global_zero:
+            if best_epoch(pl_module.history, pl_module.training_settings) == len(pl_module.history):
+                with _replacing(self.directory / BEST) as path:
+                    torch.save(pl_module.network.state_dict(), path)
+            with _replacing(self.directory / "history.json") as path:
+                write_json(path, pl_module.history)
+        if self.resumable and trainer.fit_loop.epoch_loop.batch_progress.is_last_batch:
+            unfinished = self.directory / f"{LAST}.tmp"
+            trainer.save_checkpoint(unfinished)
+            if trainer.is_global_zero:
+                os.replace(unfinished, self.directory / LAST)
+        trainer.strategy.barrier()
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """A temporary path to write to, which then replaces ``path``."""
+    unfinished = path.with_name(f"{path.name}.tmp")
+    yield unfinished
+    os.replace(unfinished, path)
+
+
+class StopEarly(EarlyStopping):
+    """Lightning's early stopping, except that a resumed run may have another patience, and may stop at once."""
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Restore everything but the patience."""
+        super().load_state_dict({**state_dict, "patience": self.patience})
+
+    def on_train_start(self, trainer: Trainer, pl_module: GroupTraining) -> None:
+        """Stop if the patience has run out already."""
+        trainer.should_stop = self.wait_count >= self.patience
+
+
+def stopped_early(checkpoint: dict[str, Any], patience: int | None) -> bool:
+    """Whether the patience had run out when a checkpoint was written."""
+    states = [state for name, state in checkpoint["callbacks"].items() if name.startswith(StopEarly.__name__)]
+    return patience is not None and any(state["wait_count"] >= patience for state in states)
+
+
+class TimeLimit(Timer):
+    """Lightning's time limit, except that a resumed run has the whole time again."""
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Ignore the time that the earlier run took."""
+
+
+class EpochBars(Callback):
+    """A progress bar per epoch, with the mean loss and, at the end, the dev measure."""
+
+    bar = None
+
+    def on_train_epoch_start(self, trainer: Trainer, pl_module: GroupTraining) -> None:
+        """Start a bar."""
+        self._finish(pl_module)
+        name = f"Epoch {trainer.current_epoch + 1}/{trainer.max_epochs}"
+        total, hidden = trainer.num_training_batches, not trainer.is_global_zero
+        self.bar = pt.tqdm(desc=name, total=total, unit="batch", disable=hidden)
+
+    def on_train_batch_end(self, trainer: Trainer, pl_module: GroupTraining, *rest: Any) -> None:
+        """Show the mean loss so far."""
+        self.bar.set_postfix_str(f"loss {pl_module.mean_loss:.4f}", refresh=False)
+        self.bar.update()
+
+    def on_train_end(self, trainer: Trainer, pl_module: GroupTraining) -> None:
+        """Finish the last bar."""
+        self._finish(pl_module)
+
+    def on_exception(self, trainer: Trainer, pl_module: GroupTraining, exception: BaseException) -> None:
+        """Leave the bar as it is."""
+        if self.bar is not None:
+            self.bar.close()
+
+    def _finish(self, module: GroupTraining) -> None:
+        """Finish the last epoch's bar, only now: callbacks end an epoch before the module computes its dev measure."""
+        if self.bar is not None:
+            measures = [f"{name} {value:.4f}" for name, value in module.history[-1].items() if name.startswith("dev ")]
+            self.bar.set_postfix_str(", ".join([f"loss {module.history[-1]['loss']:.4f}", *measures]))
+            self.bar.close()
+            self.bar = None
 
 
 def trainer_for(training: Training, checkpoints: KeepCheckpoints, *, dev: bool = True) -> Trainer:
@@ -150,33 +235,29 @@ def trainer_for(training: Training, checkpoints: KeepCheckpoints, *, dev: bool =
         num_sanity_val_steps=0,
         use_distributed_sampler=False,
     )
+    # Lightning would "restore" Python's view of all handlers and so remove Java's, without which the process dies when
+    # Java next stops its threads at a guarded page. There is no public way to prevent it.
     trainer._signal_connector._get_current_signal_handlers = changed_signal_handlers
     return trainer
 
 
 def _accelerator(device: str) -> str:
-    """``"auto"`` is a CUDA GPU or the processor, as for scoring; Lightning would take Apple's GPU too.
+    """For ``"auto"`` a CUDA GPU or the CPU, as for scoring.
 
-    That one has no embedding bags with gradients before torch 2.10.
+    Lightning might choose Apple's GPU, which has no gradients of embedding bags before torch 2.10.
     """
-    if device != "auto":
-        return device
-    return "cuda" if torch.cuda.is_available() else "cpu"
+    return torch_device("auto").type if device == "auto" else device
 
 
 def changed_signal_handlers() -> dict[int, Any]:
-    """The handlers that Lightning changes, and puts back after training.
-
-    It would put back those of all signals, as Python knows them. Python knows nothing of Java's, without which the
-    process ends when Java next stops its threads at a guarded page.
-    """
+    """The handlers that Lightning replaces, to be restored after training."""
     names = ("SIGINT", "SIGTERM", "SIGUSR1")
     return {number: signal.getsignal(number) for name in names if (number := getattr(signal, name, None))}
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep Lightning's remarks on hardware and data loading from the user."""
+    """Hide Lightning's messages about hardware and data loading."""
     loggers = [logging.getLogger(name) for name in ("lightning.pytorch", "lightning.fabric")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:

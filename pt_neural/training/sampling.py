@@ -1,4 +1,4 @@
-"""Batches of groups with their negatives, drawn anew each epoch, the same for the same seed."""
+"""Batches of groups with their negatives, drawn anew in each epoch, repeatable by seed."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -16,29 +16,18 @@ REDRAWS = 10
 
 
 class Batch(NamedTuple):
-    """What a network is trained on in one step.
+    """The data of one training step."""
 
-    Attributes:
-        inputs: What the network takes.
-        labels: Grades of the documents, float32 of shape (groups, 1 + negatives); the first is the positive.
-        valid: Whether there is a document, bool of the same shape.
-    """
-
-    inputs: Any
-    labels: torch.Tensor
-    valid: torch.Tensor
+    inputs: Any  # of the network
+    labels: torch.Tensor  # (groups, 1 + negatives), float32: grades of the documents, the positive first
+    valid: torch.Tensor  # (groups, 1 + negatives), bool: whether there is a document
 
 
 class GroupBatches(Dataset):
-    """The batches of every epoch, each made when it is asked for by epoch and number.
+    """The batches of every epoch; ``batches[epoch, number]`` makes one.
 
-    A batch follows from seed, epoch and number alone, so that training goes on after an interruption as if there had
-    been none.
-
-    Args:
-        groups: The training groups.
-        training: Batch size, negatives, seed.
-        collate: Makes a network's inputs of queries (numbers of shape (groups,)) and documents (groups, 1 + negatives).
+    A batch depends only on seed, epoch and number, so that a resumed training is the same as an uninterrupted one.
+    ``collate`` makes a network's inputs from the numbers of queries (groups,) and documents (groups, 1 + negatives).
     """
 
     def __init__(self, groups: Groups, training: Training, collate: Collate):
@@ -46,12 +35,12 @@ class GroupBatches(Dataset):
         self.training = training
         self.collate = collate
         self.groups_per_epoch = min(len(groups), training.max_groups or len(groups))
-        self._epoch: int | None = None  # whose order is kept, since shuffling a million groups takes 10 ms
+        self._epoch: int | None = None  # whose order is cached: shuffling a million groups takes 10 ms
 
     def __len__(self) -> int:
         whole, rest = divmod(self.groups_per_epoch, self.training.batch_size)
-        alone = rest == 1 and self.training.negatives == "in-batch" and whole > 0  # it would have no negatives
-        return whole + (rest > 0 and not alone)
+        without_negatives = rest == 1 and self.training.negatives == "in-batch" and whole > 0
+        return whole + (rest > 0 and not without_negatives)
 
     def __getitem__(self, key: tuple[int, int]) -> Batch:
         epoch, number = key
@@ -65,7 +54,7 @@ class GroupBatches(Dataset):
         return Batch(inputs, torch.from_numpy(labels), torch.from_numpy(valid))
 
     def _shuffled(self, epoch: int) -> np.ndarray:
-        """The groups of an epoch in its order."""
+        """The groups of an epoch, in random order."""
         if self._epoch != epoch:
             order = np.random.default_rng([self.training.seed, epoch]).permutation(len(self.groups))
             self._order, self._epoch = order[: self.groups_per_epoch], epoch
@@ -83,7 +72,7 @@ class GroupBatches(Dataset):
         return documents, np.zeros(documents.shape, dtype=np.float32), valid
 
     def _from_pools(self, chosen: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """A random stretch of each pool, which is in random order and read as a ring."""
+        """A random stretch of each pool; a pool is in random order and read as a ring."""
         count = self.training.num_negatives or DEFAULT_NEGATIVES
         offsets, pools = self.groups.pool_documents.offsets, self.groups.pools[chosen]
         lengths = offsets[pools + 1] - offsets[pools]
@@ -93,7 +82,7 @@ class GroupBatches(Dataset):
         return self.groups.pool_documents.terms[places], self.groups.pool_labels[places], steps < lengths[:, None]
 
     def _in_batch(self, chosen: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """The positives of the groups that follow in the batch, which is read as a ring."""
+        """The positives of other groups of the batch, which is read as a ring."""
         size = len(chosen)
         count = min(self.training.num_negatives or size - 1, size - 1)
         steps = rng.permutation(np.arange(1, size))[:count]
@@ -116,12 +105,7 @@ class GroupBatches(Dataset):
 class EpochSampler(Sampler):
     """Yields ``(epoch, number)`` for each batch of the current epoch, which Lightning sets.
 
-    Several devices share the batches; each has as many, so that a few may be had twice.
-
-    Args:
-        batches: The batches.
-        rank: Number of this device among them, from 0.
-        devices: Number of devices.
+    Several devices share the batches. All get the same number, so a few batches may occur twice.
     """
 
     def __init__(self, batches: GroupBatches, rank: int = 0, devices: int = 1):
@@ -131,7 +115,7 @@ class EpochSampler(Sampler):
         self.epoch = 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Called before each epoch."""
+        """Set the epoch; Lightning calls this before each."""
         self.epoch = epoch
 
     def __iter__(self) -> Iterator[tuple[int, int]]:

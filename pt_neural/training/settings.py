@@ -1,4 +1,4 @@
-"""Everything that a training run needs to know, checked before it starts."""
+"""The settings of a training run, checked before it starts."""
 
 import numbers
 import os
@@ -31,49 +31,48 @@ _CHOICES = {
 class Training:
     """How a ranker is trained.
 
-    A training example is a group: a query, one document relevant to it, and documents that are not.
+    A training example is a group: a query, a document relevant to it, and documents that are not.
 
     Args:
-        epochs: Passes over the groups, at most.
-        batch_size: Groups a step; None for the model's own.
+        epochs: Largest number of passes over the groups.
+        batch_size: Groups per step; None for the model's own.
         optimiser: ``"adam"``, ``"adamw"``, ``"adagrad"`` or ``"sgd"``; None for the model's own, or ``"adam"``.
-        learning_rate: The optimiser's; None for the model's own.
-        weight_decay: The optimiser's.
+        learning_rate: The optimiser's learning rate; None for the model's own.
+        weight_decay: The optimiser's weight decay.
         loss: ``"softmax"`` over the group (CLSM paper, equations 5 and 6), ``"margin"`` between the relevant document
-            and each other one (SSI paper, equation 8), ``"pointwise"`` cross-entropy of each document by itself, as
-            Match-Tensor has it; None for the loss that the model's paper has.
+            and each negative (SSI paper, equation 8), ``"pointwise"`` cross-entropy of each document by itself, as in
+            the Match-Tensor paper; None for the loss of the model's paper.
         gamma: Smoothing factor of the softmax; None for the model's own.
         margin: Margin of the margin loss; None for the model's own, or 1.
-        negatives: Where a group's negatives come from: ``"judged"``, candidates that were judged less relevant;
-            ``"retrieved"``, candidates that were not judged relevant; ``"random"``, the whole collection (the model's
-            forward index if it has one, else all candidates of all queries); ``"in-batch"``, the relevant documents of
-            the other groups of the batch; None for what suits the model. Documents judged relevant to the query are
-            never among the last three.
-        num_negatives: Negatives a group (J in the CLSM paper); None for 4, and for all others with ``"in-batch"``.
-        grades: For graded judgements: the grades of negatives for each grade of positives; positives of other grades
-            are left out. The Duet's scheme (section 4.2) is ``{3: [1, 0], 2: [0]}``. None: every document of a
+        negatives: Where a group's negatives come from: ``"judged"``, candidates judged less relevant; ``"retrieved"``,
+            candidates not judged relevant; ``"random"``, the whole collection (the model's forward index if it has one,
+            else the candidates of all queries); ``"in-batch"``, the relevant documents of the other groups of the
+            batch; None for the model's own. The last three never include documents judged relevant to the query.
+        num_negatives: Negatives per group (J in the CLSM paper); None for 4, or with ``"in-batch"`` for all others.
+        grades: For graded judgements, the grades of negatives for each grade of positives; other positives are left
+            out. The Duet's scheme (section 4.2) is ``{3: [1, 0], 2: [0]}``. With None, every document with a
             grade above 0 is a positive, and ``"judged"`` negatives are those of any lower grade.
-        patience: Stop after so many epochs without a better dev measure; None never stops early. The weights of the
+        patience: Stop after this many epochs without a better dev measure; None never stops early. The weights of the
             best epoch are kept in any case.
-        dev_measure: Measure of ir_measures on the dev queries, or its name; None for the model's own, or nDCG@10. The
-            best epoch has its largest value, or the smallest of :data:`~pt_neural.experiment.RankLoss`.
-        dev_queries: Evaluate on at most so many dev queries, drawn at random; None for all.
-        max_groups: Train on at most so many groups an epoch, drawn anew each time; None for all.
-        max_time: Stop after such a time, as ``"DD:HH:MM:SS"``.
+        dev_measure: A measure of ir_measures on the dev queries, or its name; None for the model's own, or nDCG@10.
+            The best epoch has its largest value; for :data:`~pt_neural.experiment.RankLoss`, its smallest.
+        dev_queries: Evaluate on at most this many dev queries, drawn at random; None for all.
+        max_groups: Train on at most this many groups per epoch, drawn anew each time; None for all.
+        max_time: Stop after this time, written ``"DD:HH:MM:SS"``.
         gradient_clip: Largest norm of the gradient; None for no limit.
-        seed: Of the first weights, the order of the groups, and the negatives.
-        device: ``"auto"`` (CUDA GPUs if there are any, else the CPU), ``"cpu"``, ``"cuda"``, ``"mps"``: what
-            Lightning calls accelerator.
-        devices: Number of devices or list of their indices, as Lightning has it.
-        strategy: How several devices share the work, as Lightning has it: ``"ddp"`` in scripts, ``"ddp_notebook"`` in
+        seed: Seed of the initial weights, the order of the groups, and the negatives.
+        device: ``"auto"`` (CUDA GPUs if there are any, else the CPU), ``"cpu"``, ``"cuda"``, ``"mps"``: Lightning's
+            accelerator.
+        devices: Number of devices or list of their indices, as for Lightning.
+        strategy: How several devices share the work, as for Lightning: ``"ddp"`` in scripts, ``"ddp_notebook"`` in
             notebooks. Each device takes batches of ``batch_size``.
-        precision: ``"32-true"``, ``"bf16-mixed"``, ``"16-mixed"``: those of Lightning's that keep weights of 32 bits.
-        checkpoint_dir: Directory for a checkpoint after each epoch; a fit that was interrupted goes on from there.
-        verbose: Show what is trained on, and progress bars.
+        precision: ``"32-true"``, ``"bf16-mixed"`` or ``"16-mixed"``, Lightning's precisions with weights of 32 bits.
+        checkpoint_dir: Directory for a checkpoint after each epoch, from which an interrupted fit resumes.
+        verbose: Print what is trained on, and show progress bars.
 
     Raises:
         ValueError: If a value is out of range.
-        TypeError: If a number is none.
+        TypeError: If a value is of the wrong type.
 
     Example::
 
@@ -121,7 +120,7 @@ class Training:
             raise ValueError(f"max_time must be written DD:HH:MM:SS, not {self.max_time!r}")
         self._set("devices", _checked_devices(self.devices))
         if not isinstance(self.strategy, str):
-            raise TypeError(f"strategy must be a name that Lightning knows, not {self.strategy!r}")
+            raise TypeError(f"strategy must be the name of a strategy of Lightning, not {self.strategy!r}")
         if "spawn" in self.strategy:
             raise ValueError(f"strategy {self.strategy!r} pickles all data; use 'ddp', or 'ddp_notebook' in notebooks")
         if self.checkpoint_dir is not None:
@@ -144,37 +143,36 @@ class Training:
         object.__setattr__(self, name, value)
 
     def completed(self, defaults: Mapping[str, Any]) -> "Training":
-        """The settings with a model's own values for those that are None."""
+        """The settings, with a model's defaults in place of None."""
         defaults = {"optimiser": "adam", "margin": 1.0, "dev_measure": nDCG @ 10, **defaults}
-        lacking = {name: value for name, value in defaults.items() if getattr(self, name) is None}
-        return replace(self, **lacking)
+        return replace(self, **{name: value for name, value in defaults.items() if getattr(self, name) is None})
 
     def to_json(self) -> dict[str, Any]:
-        """All settings, as JSON can hold them."""
+        """All settings, in a form that JSON can hold."""
         return {**asdict(self), "dev_measure": self.dev_measure and str(self.dev_measure)}
 
     @classmethod
     def from_json(cls, settings: Mapping[str, Any]) -> "Training":
-        """Read what :meth:`to_json` gave."""
+        """The settings that :meth:`to_json` returned."""
         return cls(**settings)
 
 
 def _checked_grades(grades: Any) -> dict[int, tuple[int, ...]]:
-    """The grades of negatives for each grade of positives, as integers; JSON has made strings of the keys."""
+    """The grades of negatives for each grade of positives, as integers; in JSON, the keys are strings."""
     try:
         checked = {int(grade): tuple(map(int, lower)) for grade, lower in grades.items()}
     except (TypeError, ValueError, AttributeError):
         checked = {}
     if not checked or any(not 0 < grade > max(lower, default=grade) for grade, lower in checked.items()):
         raise ValueError(
-            f"grades must give each grade of positives, above 0, the lower ones of its negatives, as {{3: [1, 0]}} "
-            f"does, not {grades!r}"
+            f"grades must map each grade of positives, above 0, to the lower grades of its negatives, such as "
+            f"{{3: [1, 0]}}, not {grades!r}"
         )
     return checked
 
 
 def _checked_devices(devices: Any) -> int | str | list[int]:
-    """A number of devices, -1 or ``"auto"`` for all, or their indices."""
+    """A number of devices; -1 or ``"auto"`` for all; or their indices."""
     if isinstance(devices, numbers.Integral) and not isinstance(devices, bool) and (devices >= 1 or devices == -1):
         return int(devices)
     if isinstance(devices, str) and re.fullmatch(r"auto|-1|\d+(,\s*\d+)*", devices):

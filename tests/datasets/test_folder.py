@@ -5,11 +5,10 @@ import pickle
 import pandas as pd
 import pyterrier as pt
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pt_neural.datasets.folder import FolderDataset
-from pt_neural.datasets.text_loader import TextLoader
+from pt_neural.datasets.folder import FolderDataset, TextLoader
 
 DOCUMENTS = [
     {"_id": "d1", "title": "One", "text": "first text", "lang": "en", "metadata": {"url": "x"}},
@@ -75,7 +74,7 @@ def test_relative_and_home_paths(folder, monkeypatch):
 def test_no_such_folder(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"nowhere is not a folder; .*corpus\.jsonl"):
         pt.get_dataset(f"neural:folder:{tmp_path / 'nowhere'}")
-    with pytest.raises(FileNotFoundError, match=r"is no test collection; expected corpus\.jsonl"):
+    with pytest.raises(FileNotFoundError, match=r"is not a test collection; expected corpus\.jsonl"):
         FolderDataset(tmp_path)
 
 
@@ -110,45 +109,40 @@ def test_unknown_or_ambiguous_split(folder):
     assert FolderDataset(folder).get_qrels()["qid"].tolist() == ["q2"]
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
+def test_broken_queries(folder):
+    content = (folder / "queries.jsonl").read_text()
+    for line, message in [
         ('{"_id": "q4", "text": ', r"queries\.jsonl, line 4: not valid JSON"),
         ('["q4", "text"]', r'queries\.jsonl, line 4: expected a JSON object with an "_id"'),
         ('{"text": "no id"}', r'queries\.jsonl, line 4: expected a JSON object with an "_id"'),
         ('{"_id": "q2", "text": "again"}', r"queries\.jsonl, line 4: query 'q2' is already on line 2"),
-    ],
-)
-def test_broken_queries(folder, line, message):
-    with (folder / "queries.jsonl").open("a") as file:
-        file.write(line + "\n")
-    with pytest.raises(ValueError, match=message):
-        FolderDataset(folder).get_topics()
+    ]:
+        (folder / "queries.jsonl").write_text(f"{content}{line}\n")
+        with pytest.raises(ValueError, match=message):
+            FolderDataset(folder).get_topics()
 
 
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
+def test_broken_qrels(folder):
+    content = (folder / "qrels" / "test.tsv").read_bytes()
+    for row, message in [
         (b"q1\td3\tvery", r"test\.tsv, line 4: the score 'very' is not an integer"),
         (b"q1 0 d3 1", r"test\.tsv, line 4: expected 3 fields separated by tabs, found 1"),
         (b"q\xff\td3\t1", r"test\.tsv, line 4: not UTF-8"),
-    ],
-)
-def test_broken_qrels(folder, row, message):
-    with (folder / "qrels" / "test.tsv").open("ab") as file:
-        file.write(row + b"\n")
-    with pytest.raises(ValueError, match=message):
-        FolderDataset(folder).get_qrels("test")
+    ]:
+        (folder / "qrels" / "test.tsv").write_bytes(content + row + b"\n")
+        with pytest.raises(ValueError, match=message):
+            FolderDataset(folder).get_qrels("test")
 
 
-@pytest.mark.parametrize("damage", [lambda data: data[:-20], lambda data: b"no gzip at all"])
-def test_broken_gzip(folder, damage):
+def test_broken_gzip(folder):
     file = folder / "corpus.jsonl.gz"
-    file.write_bytes(damage(file.read_bytes()))
-    with pytest.raises(ValueError, match=r"corpus\.jsonl\.gz, after line \d+: broken gzip"):
-        list(FolderDataset(folder).get_corpus_iter(verbose=False))
+    for damage in (file.read_bytes()[:-20], b"no gzip at all"):
+        file.write_bytes(damage)
+        with pytest.raises(ValueError, match=r"corpus\.jsonl\.gz, after line \d+: broken gzip"):
+            list(FolderDataset(folder).get_corpus_iter(verbose=False))
 
 
+@settings(max_examples=25)
 @given(st.lists(st.text(), min_size=1, max_size=5))
 def test_any_text_survives(tmp_path_factory, texts):
     path = tmp_path_factory.mktemp("any")
@@ -195,7 +189,7 @@ def test_text_loader_refuses(folder):
     with pytest.raises(KeyError, match="docno"):
         loader(pd.DataFrame({"qid": ["1"]}))
     write_lines(folder / "corpus.jsonl.gz", [*DOCUMENTS, DOCUMENTS[0]])
-    with pytest.raises(ValueError, match="'d1' is there twice"):
+    with pytest.raises(ValueError, match="'d1' occurs twice"):
         loader(pd.DataFrame({"docno": ["d1"]}))
 
 
@@ -231,32 +225,37 @@ class TestTextLoaderContract(pt.testing.TransformerTestCase):
         return TextLoader(str(folder))
 
 
+#: Documents, queries and judged queries of each split, as the collections' own notes give them.
+REAL = {
+    "cacm": (3204, 64, {"test": 52}),
+    "cranfield": (1400, 225, {"test": 225}),
+    "vaswani": (11429, 93, {"test": 93}),
+    "cpp-docs/keywords": (9740, 7328, {"train": 5835, "dev": 762, "test": 731}),
+    "cpp-docs/anchors": (9740, 2084, {"train": 1668, "dev": 211, "test": 205}),
+    "cpp-docs/links": (9740, 7417, {"train": 6459, "dev": 1847, "test": 4755}),
+    "tldr-xling/ko-mates": (6695, 6056, {"train": 4246, "dev": 633, "test": 1177}),
+    "tldr-xling/es-seealso": (6695, 504, {"train": 349, "dev": 44, "test": 111}),
+}
+
+
 @pytest.mark.parametrize(
-    ("name", "documents", "queries", "judged"),
-    [
-        ("cacm", 3204, 64, {"test": 52}),
-        ("cranfield", 1400, 225, {"test": 225}),
-        ("vaswani", 11429, 93, {"test": 93}),
-        ("cpp-docs/keywords", 9740, 7328, {"train": 5835, "dev": 762, "test": 731}),
-        ("cpp-docs/anchors", 9740, 2084, {"train": 1668, "dev": 211, "test": 205}),
-        ("cpp-docs/links", 9740, 7417, {"train": 6459, "dev": 1847, "test": 4755}),
-        ("tldr-xling/ko-mates", 6695, 6056, {"train": 4246, "dev": 633, "test": 1177}),
-        ("tldr-xling/es-seealso", 6695, 504, {"train": 349, "dev": 44, "test": 111}),
-    ],
+    "name", [name if name in ("cacm", "cranfield") else pytest.param(name, marks=pytest.mark.long) for name in REAL]
 )
-def test_real_collections(collections, name, documents, queries, judged):
-    """The counts are those that the collections' own notes give."""
+def test_real_collections(collections, name):
+    documents, queries, judged = REAL[name]
     dataset = pt.get_dataset(f"neural:folder:{collections / name}")
     assert sum(1 for _ in dataset.get_corpus_iter(verbose=False)) == documents
     assert len(dataset.get_topics()) == queries
-    assert {split: len(dataset.get_topics(split)) for split in judged} == judged
-    assert {split: dataset.get_qrels(split)["qid"].nunique() for split in judged} == judged
+    for split, count in judged.items():
+        topics, qrels = dataset.get_topicsqrels(split)
+        assert len(topics) == qrels["qid"].nunique() == count
 
 
+@pytest.mark.long
 def test_every_real_folder_loads(collections):
     for corpus in collections.glob("**/corpus.jsonl.gz"):
         dataset = FolderDataset(corpus.parent)
         assert next(iter(dataset.get_corpus_iter(verbose=False)))["text"]
         for split in dataset._describe_component("qrels") or ():
-            assert not dataset.get_topicsqrels(split)[0].empty
+            assert not dataset.get_qrels(split).empty
     assert FolderDataset(collections / "cacm").get_folds().columns.tolist() == ["qid", "fold"]

@@ -105,24 +105,23 @@ def test_shapes_must_fit():
 
 
 @pytest.mark.parametrize("name", ["in.npy", "out.npy", "config.json", "vocabulary/terms.txt", "pt_meta.json"])
-@pytest.mark.parametrize("damage", ["missing", "cut"])
-def test_damage_is_named(spaces, tmp_path, name, damage):
+def test_damage_is_named(spaces, tmp_path, name):
     spaces.save(tmp_path / "spaces")
     file = tmp_path / "spaces" / name
-    content = file.read_bytes()
+    file.write_bytes(file.read_bytes()[:-4])
+    with pytest.raises(ArtifactError, match=name):
+        EmbeddingSpaces.load(tmp_path / "spaces")
     file.unlink()
-    if damage == "cut":
-        file.write_bytes(content[:-4])
     with pytest.raises(ArtifactError, match=name):
         EmbeddingSpaces.load(tmp_path / "spaces")
 
 
-@pytest.mark.parametrize("matrix", [IN[:3], IN[:, :1], IN.astype(np.float64), IN[0], np.array([{}])])
-def test_matrices_that_do_not_fit_are_named(spaces, tmp_path, matrix):
+def test_matrices_that_do_not_fit_are_named(spaces, tmp_path):
     spaces.save(tmp_path / "spaces")
-    np.save(tmp_path / "spaces" / "in.npy", matrix)
-    with pytest.raises(ArtifactError, match=r"in\.npy"):
-        EmbeddingSpaces.load(tmp_path / "spaces")
+    for matrix in (IN[:3], IN[:, :1], IN.astype(np.float64), IN[0], np.array([{}])):
+        np.save(tmp_path / "spaces" / "in.npy", matrix)
+        with pytest.raises(ArtifactError, match=r"in\.npy"):
+            EmbeddingSpaces.load(tmp_path / "spaces")
 
 
 def test_foreign_directories_are_refused(tmp_path):

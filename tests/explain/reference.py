@@ -19,6 +19,13 @@ def scored(model, query: str, text: str | dict[str, str], **columns: float) -> f
     return float(model.transform(frame)["score"].iloc[0])
 
 
+def scored_all(model, pairs: list[tuple[str, str]]) -> np.ndarray:
+    """The scores of pairs of a query and a document, ranked in one frame."""
+    names = [str(number) for number in range(len(pairs))]
+    frame = pd.DataFrame(pairs, columns=["query", "text"]).assign(qid=names, docno=names)
+    return model.transform(frame)["score"].to_numpy()
+
+
 def without(text: str, word: str) -> str:
     """A text without any occurrence of a word."""
     return " ".join(token for token in tokenise(text) if token != word)

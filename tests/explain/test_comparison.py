@@ -95,7 +95,7 @@ def test_the_picture_has_a_bar_for_each_word_and_model(models):
         two.plot(words=0)
 
 
-@pytest.mark.parametrize(("query", "text"), [("", TEXT), (None, None), (r"$\frac", "city " * 3000)])
+@pytest.mark.parametrize(("query", "text"), [("", TEXT), (r"$\frac", "city " * 500)])
 def test_nothing_to_compare_is_no_crash(models, query, text):
     compared = pn.explain(models, query, text)
     assert "share" in compared.to_frame()

@@ -13,14 +13,14 @@ from pt_neural.text import tokenise
 from tests.explain.reference import COLUMNS, QUERY, TEXT, scored
 from tests.rankers.fitted import NAMES, fitted
 
-RANKERS = [name for name in NAMES if name != "Rocchio"]  # which expands queries
+# Rocchio expands queries; the other kinds of SSI are those of the tests of word pairs.
+RANKERS = [name for name in NAMES if name != "Rocchio" and name.removeprefix("SSI ") in (name, "correlated-hash")]
 HOSTILE = {
     "empty query": ("", TEXT),
     "no known word": ("zzz", "qqq ??? \U0001f992"),
     "nothing": (None, float("nan")),
-    "one word, many times": ("city $x_1$", "city " * 300),
-    "long": (QUERY, " ".join(f"w{number} city" for number in range(2500))),
-    "dollars": (r"$\frac{city}$", r"\alpha $ city $"),
+    "long": (QUERY, " ".join(f"w{number} city" for number in range(600))),
+    "dollars": (r"$\frac{city}$", r"\alpha $ city $ " * 50),
 }
 # A model for each kind of explanation, and one more where pictures differ by the model.
 KINDS = ["DESM", "CLSM", "MatchTensorSSM", "SSI correlated-hash", "LDA", "WordTranslation", "LSA", "Duet", "DuetLocal"]
@@ -58,7 +58,7 @@ def test_an_explanation_says_what_it_explains(name):
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_a_picture_is_drawn_where_it_is_wanted(name):
+def test_a_picture_is_drawn_where_it_is_wanted_whatever_the_texts(name):
     import matplotlib.pyplot as plt
 
     explanation = pn.explain(fitted(name), QUERY, TEXT)
@@ -69,6 +69,10 @@ def test_a_picture_is_drawn_where_it_is_wanted(name):
     assert not left.has_data()
     assert right.has_data()
     assert right.get_title() + right.get_title(loc="left")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for kind in ("empty query", "nothing", "dollars"):
+            pn.explain(fitted(name), *HOSTILE[kind]).plot().figure.canvas.draw()
 
 
 @pytest.mark.parametrize("name", RANKERS)
@@ -80,14 +84,6 @@ def test_whatever_the_texts_there_is_an_explanation_without_a_warning(name):
             assert explanation.by_word().columns.tolist() == COLUMNS, kind
             explanation.to_frame()
             assert "<div" in explanation._repr_html_()
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_whatever_the_texts_there_is_a_picture_without_a_warning(name):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for kind in ("empty query", "nothing", "dollars"):
-            pn.explain(fitted(name), *HOSTILE[kind]).plot().figure.canvas.draw()
 
 
 class Overlap(InteractionRanker):

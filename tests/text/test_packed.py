@@ -1,54 +1,40 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pt_neural.text import (
-    PackedSequences,
-    Vocabulary,
-    pack_fields,
-    pack_texts,
-    tokenise,
-    tokenise_packed,
-    with_boundaries,
-)
-from pt_neural.text.fields import FIELD_END
+from pt_neural.text import PackedSequences, pack_fields, pack_texts, tokenise, with_boundaries
+from pt_neural.text.packed import Numbering
+from pt_neural.text.tokens import FIELD_END
 
-LISTS = st.lists(st.lists(st.integers(-1, 2**31 - 1)))
+LISTS = st.lists(st.lists(st.integers(-1, 2**31 - 1), max_size=9), min_size=1, max_size=9)
+FIELDS = st.lists(st.sampled_from(["", "river", "The City!", "a b c"]), min_size=2, max_size=2)
 
 
 def unpacked(sequences):
     return [sequence.tolist() for sequence in sequences]
 
 
-@given(LISTS)
-def test_packing_and_unpacking(lists):
+@settings(max_examples=40)
+@given(LISTS, st.none() | st.integers(0, 4), st.data())
+def test_packing_and_taking_equal_lists(lists, max_terms, data):
     packed = PackedSequences.from_lists(lists)
     assert unpacked(packed) == lists
-    assert packed.terms.dtype == np.int32
-    assert packed.offsets.dtype == np.int64
+    assert (packed.terms.dtype, packed.offsets.dtype) == (np.int32, np.int64)
     assert packed.lengths.tolist() == [len(x) for x in lists]
-
-
-@given(LISTS.filter(len), st.data())
-def test_take_equals_a_loop(lists, data):
-    indices = data.draw(st.lists(st.integers(0, len(lists) - 1)))
-    taken = PackedSequences.from_lists(lists).take(indices)
-    assert unpacked(taken) == [lists[i] for i in indices]
+    indices = data.draw(st.lists(st.integers(0, len(lists) - 1), max_size=9))
+    taken = packed.take(indices, max_terms=max_terms)
+    assert unpacked(taken) == [lists[i][:max_terms] for i in indices]
     assert taken.terms.dtype == np.int32
 
 
-@given(LISTS.filter(len), st.integers(0, 4), st.data())
-def test_take_cuts_after_the_first_terms(lists, max_terms, data):
-    indices = data.draw(st.lists(st.integers(0, len(lists) - 1)))
-    taken = PackedSequences.from_lists(lists).take(indices, max_terms=max_terms)
-    assert unpacked(taken) == [lists[i][:max_terms] for i in indices]
-
-
-@pytest.mark.parametrize("indices", [[2], [-1], [0, 5]])
-def test_take_out_of_range(indices):
-    with pytest.raises(IndexError, match="between 0 and 1"):
-        PackedSequences.from_lists([[1], [2]]).take(indices)
+def test_indices_out_of_range():
+    packed = PackedSequences.from_lists([[1], [2]])
+    for indices in ([2], [-1], [0, 5]):
+        with pytest.raises(IndexError, match="between 0 and 1"):
+            packed.take(indices)
+    with pytest.raises(IndexError):
+        packed[2]
 
 
 def test_items_are_views():
@@ -56,14 +42,13 @@ def test_items_are_views():
     assert np.shares_memory(packed[0], packed.terms)
     assert packed[-1].tolist() == [3]
     assert repr(packed) == "PackedSequences(2 sequences, 3 terms)"
-    with pytest.raises(IndexError):
-        packed[2]
+    assert len(PackedSequences.from_lists([])) == 0
 
 
-@pytest.mark.parametrize("offsets", [[], [1, 3], [0, 2], [0, 3, 2, 3]])
-def test_offsets_that_do_not_fit(offsets):
-    with pytest.raises(ValueError, match="offsets"):
-        PackedSequences(np.zeros(3, np.int32), np.array(offsets, np.int64))
+def test_offsets_that_do_not_fit():
+    for offsets in ([], [1, 3], [0, 2], [0, 3, 2, 3]):
+        with pytest.raises(ValueError, match="offsets"):
+            PackedSequences(np.zeros(3, np.int32), np.array(offsets, np.int64))
 
 
 def test_memory_mapped_arrays(tmp_path):
@@ -76,14 +61,7 @@ def test_memory_mapped_arrays(tmp_path):
     assert not isinstance(taken.terms, np.memmap)
 
 
-def test_tokenising_into_ids():
-    vocabulary = Vocabulary(["river", "city"])
-    texts = ["A River, a city", None, "nothing known", float("nan")]
-    assert unpacked(tokenise_packed(texts, vocabulary)) == [[-1, 0, -1, 1], [], [-1, -1], []]
-    assert unpacked(tokenise_packed(texts, vocabulary, drop_unknown=True)) == [[0, 1], [], [], []]
-    assert len(tokenise_packed([], vocabulary)) == 0
-
-
+@settings(max_examples=30)
 @given(st.lists(st.text("ab c\u00e9\U00010400", max_size=20) | st.none() | st.just(float("nan")), max_size=8))
 def test_texts_are_packed_with_a_vocabulary_of_their_own(texts):
     sequences, terms = pack_texts(texts)
@@ -92,15 +70,7 @@ def test_texts_are_packed_with_a_vocabulary_of_their_own(texts):
     assert sequences.terms.dtype == np.int32
 
 
-def test_a_million_characters_are_packed():
-    sequences, terms = pack_texts(["river city " * 100_000])
-    assert terms == ["river", "city"]
-    np.testing.assert_array_equal(sequences[0], np.tile([0, 1], 100_000))
-
-
-FIELDS = st.lists(st.sampled_from(["", "river", "The City!", "a b c"]), min_size=2, max_size=2)
-
-
+@settings(max_examples=30)
 @given(st.lists(FIELDS, min_size=1), st.integers(1, 9))
 def test_boundaries_equal_a_loop(documents, max_terms):
     sequences, terms = pack_fields(map(FIELD_END.join, documents), 2)
@@ -111,7 +81,20 @@ def test_boundaries_equal_a_loop(documents, max_terms):
         assert [names[term] for term in sequence] == expected
 
 
-def test_fields_that_are_missing_or_too_many():
+def test_too_few_or_too_many_fields():
     sequences, terms = pack_fields(["river", f"a{FIELD_END}b{FIELD_END}c{FIELD_END}d"], 3)
     assert sequences.field_ends.tolist() == [[0, 0, 1], [1, 2, 4]]
     assert terms == ["river", "a", "b", "c", "d"]
+
+
+@settings(max_examples=30)
+@given(st.lists(st.lists(st.integers(-2, 9), max_size=12), min_size=1, max_size=4))
+def test_numbering_one_batch_after_another(batches):
+    number = Numbering(12)
+    for batch in batches:
+        terms = np.array(batch, dtype=np.int32)
+        distinct, places = number(terms)
+        by_last_occurrence = list(dict.fromkeys(reversed(batch)))[::-1]
+        assert distinct.tolist() == by_last_occurrence
+        assert places.tolist() == [by_last_occurrence.index(term) for term in batch]
+        assert terms.tolist() == batch

@@ -1,10 +1,13 @@
+import pickle
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pt_neural._artifacts import ArtifactError
-from pt_neural.text import Vocabulary
+from pt_neural.text import PackedSequences, Vocabulary, tokenise_packed
+from pt_neural.text.vocabulary import LastVocabulary, OwnIds
 
 TERMS = st.text(st.characters(exclude_characters="\n\t"))
 DOCUMENTS = [["b", "a", "b"], ["c", "a"], [], ["b", "d"]]
@@ -12,11 +15,10 @@ DOCUMENTS = [["b", "a", "b"], ["c", "a"], [], ["b", "d"]]
 
 def test_counts_by_hand():
     vocabulary = Vocabulary.build(DOCUMENTS)
-    assert vocabulary.terms == ["b", "a", "c", "d"]
+    assert vocabulary.terms == Vocabulary.build(DOCUMENTS[::-1]).terms == ["b", "a", "c", "d"]
     assert vocabulary.collection_frequency.tolist() == [3, 2, 1, 1]
     assert vocabulary.document_frequency.tolist() == [2, 2, 1, 1]
-    assert vocabulary.num_documents == 4
-    assert len(vocabulary) == 4
+    assert (vocabulary.num_documents, len(vocabulary)) == (4, 4)
     assert "d" in vocabulary
     assert "e" not in vocabulary
 
@@ -27,10 +29,6 @@ def test_rare_terms_are_left_out():
     assert Vocabulary.build(DOCUMENTS, max_terms=0).terms == []
 
 
-def test_ids_do_not_depend_on_the_order_of_documents():
-    assert Vocabulary.build(DOCUMENTS).terms == Vocabulary.build(DOCUMENTS[::-1]).terms
-
-
 def test_ids_and_mapping():
     one, other = Vocabulary(["x", "y", "z"]), Vocabulary(["z", "w", "x"])
     assert one.ids(["y", "q", "x"]).tolist() == [1, -1, 0]
@@ -39,6 +37,7 @@ def test_ids_and_mapping():
     assert one.mapping_to(other).dtype == np.int32
 
 
+@settings(max_examples=20)
 @given(terms=st.lists(TERMS, unique=True))
 def test_any_terms_survive_the_disk(tmp_path_factory, terms):
     directory = tmp_path_factory.mktemp("vocabulary")
@@ -57,25 +56,47 @@ def test_odd_line_ends_and_lone_surrogates_survive(tmp_path):
     assert loaded.num_documents == 9
 
 
-@pytest.mark.parametrize("terms", [["a\n"], ["a\tb"], ["a", "b", "a"]])
-def test_terms_that_no_file_can_hold_are_refused(terms):
-    with pytest.raises(ValueError, match="term"):
-        Vocabulary(terms)
-
-
-def test_counts_must_fit():
+def test_terms_and_counts_that_do_not_fit_are_refused():
+    for terms in (["a\n"], ["a\tb"], ["a", "b", "a"]):
+        with pytest.raises(ValueError, match="term"):
+            Vocabulary(terms)
     with pytest.raises(ValueError, match="2 terms need 2 counts"):
         Vocabulary(["a", "b"], [1])
 
 
 @pytest.mark.parametrize("name", ["terms.txt", "counts.json", "collection_frequency.npy"])
-@pytest.mark.parametrize("damage", ["missing", "cut", "garbage"])
-def test_damage_is_named(tmp_path, name, damage):
+def test_damage_is_named(tmp_path, name):
     Vocabulary.build(DOCUMENTS).save(tmp_path)
-    file = tmp_path / name
-    if damage == "missing":
-        file.unlink()
-    else:
-        file.write_bytes(file.read_bytes()[:-2] if damage == "cut" else b"\xff\xfe garbage")
-    with pytest.raises(ArtifactError, match=name.replace(".", r"\.")):
-        Vocabulary.load(tmp_path)
+    content = (tmp_path / name).read_bytes()
+    for damage in (content[:-2], b"\xff\xfe garbage", None):
+        if damage is None:
+            (tmp_path / name).unlink()
+        else:
+            (tmp_path / name).write_bytes(damage)
+        with pytest.raises(ArtifactError, match=name.replace(".", r"\.")):
+            Vocabulary.load(tmp_path)
+
+
+def test_tokenising_into_ids():
+    vocabulary = Vocabulary(["river", "city"])
+    texts = ["A River, a city", None, "nothing known", float("nan")]
+    ids = [sequence.tolist() for sequence in tokenise_packed(texts, vocabulary)]
+    assert ids == [[-1, 0, -1, 1], [], [-1, -1], []]
+    known = [sequence.tolist() for sequence in tokenise_packed(texts, vocabulary, drop_unknown=True)]
+    assert known == [[0, 1], [], [], []]
+    assert len(tokenise_packed([], vocabulary)) == 0
+
+
+def test_a_result_is_computed_once_for_the_same_objects():
+    cache, first, second, calls = LastVocabulary(), Vocabulary(["a"]), Vocabulary(["a"]), []
+    for vocabulary in (first, first, second, second, first):
+        assert cache(lambda: calls.append(1) or len(calls), vocabulary, "shared") == len(calls)
+    assert len(calls) == 3
+    assert pickle.loads(pickle.dumps(cache))(lambda: "new", first) == "new"
+
+
+def test_ids_of_another_vocabulary():
+    own_ids, own = OwnIds(), Vocabulary(["a", "b"])
+    sequences = PackedSequences.from_lists([[0, 1, -1], [], [2]])
+    for other, expected in ((["b", "x", "a"], [[1, -1, -1], [], [0]]), (["a", "b", "x"], [[0, 1, -1], [], [-1]])):
+        assert [ids.tolist() for ids in own_ids(sequences, Vocabulary(other), own)] == expected

@@ -1,7 +1,4 @@
-from dataclasses import dataclass
-
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from torch import nn
@@ -10,41 +7,6 @@ import pt_neural as pn
 from pt_neural.training.groups import Groups
 from pt_neural.training.losses import make_loss
 from pt_neural.training.sampling import GroupBatches
-
-
-@dataclass
-class Planted:
-    """Four topics; a query and its relevant documents have no word in common, so that matching must be learned."""
-
-    train: pd.DataFrame
-    train_qrels: pd.DataFrame
-    dev: pd.DataFrame
-    dev_qrels: pd.DataFrame
-
-
-QUERY_WORDS = ["kiwi plum fig pear", "oboe lute harp drum", "iron zinc lead gold", "rain snow hail dew"]
-DOCUMENT_WORDS = ["orchard juice", "concert stage", "furnace mine", "cloudy sky"]
-
-
-def planted_part(first: int, queries: int, seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Candidates (every document of the part for every query of it) and judgements."""
-    rng = np.random.default_rng(seed)
-    numbers = range(first, first + queries)
-    topics = [
-        {"qid": f"q{number}", "query": " ".join(rng.choice(QUERY_WORDS[number % 4].split(), 2))} for number in numbers
-    ]
-    documents = [
-        {"docno": f"d{number}", "text": " ".join(rng.choice(DOCUMENT_WORDS[number % 4].split(), 4))}
-        for number in numbers
-    ]
-    frame = pd.DataFrame(topics).merge(pd.DataFrame(documents), how="cross")
-    same = frame["qid"].str[1:].astype(int) % 4 == frame["docno"].str[1:].astype(int) % 4
-    return frame, frame.loc[same, ["qid", "docno"]].assign(label=1).reset_index(drop=True)
-
-
-@pytest.fixture(scope="session")
-def planted() -> Planted:
-    return Planted(*planted_part(0, 16, seed=1), *planted_part(100, 12, seed=2))
 
 
 class Table(nn.Module):
@@ -85,7 +47,7 @@ def train_table(training: pn.Training, *, dropout: float = 0.0, evaluate=None, h
 
 
 def table_training(**settings) -> pn.Training:
-    """Four batches an epoch, on the processor, without a word."""
+    """Four batches an epoch, on the CPU, without output."""
     defaults = {"epochs": 5, "batch_size": 4, "learning_rate": 0.1, "verbose": False, "device": "cpu"}
     defaults |= {"loss": "softmax", "gamma": 1.0, "negatives": "random", "optimiser": "adam"}
     return pn.Training(**{**defaults, **settings}).completed({})
@@ -93,7 +55,7 @@ def table_training(**settings) -> pn.Training:
 
 @pytest.fixture(scope="session")
 def fit_table():
-    """Train a table with settings that differ from the defaults in what is given."""
+    """Train a table with the given settings and defaults for the others."""
 
     def fit(*, dropout=0.0, evaluate=None, history=None, **settings):
         return train_table(table_training(**settings), dropout=dropout, evaluate=evaluate, history=history)

@@ -3,7 +3,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pt_neural as pn
@@ -75,13 +75,13 @@ def test_retrieved_negatives_are_the_other_candidates_of_the_query():
     }
 
 
-@pytest.mark.parametrize("negatives", ["random", "in-batch"])
-def test_other_negatives_have_no_pools(negatives):
-    assert groups_by_name(examples_of(negatives=negatives)) == {
-        ("q1", "d1"): (3, None),
-        ("q1", "d2"): (1, None),
-        ("q2", "d5"): (2, None),
-    }
+def test_other_negatives_have_no_pools():
+    for negatives in ("random", "in-batch"):
+        assert groups_by_name(examples_of(negatives=negatives)) == {
+            ("q1", "d1"): (3, None),
+            ("q1", "d2"): (1, None),
+            ("q2", "d5"): (2, None),
+        }
 
 
 def test_grades_as_in_section_4_2_of_the_duet_paper():
@@ -111,13 +111,13 @@ def test_texts_stand_at_the_numbers_that_groups_use():
     assert texts == {("rivers", "one"), ("rivers", "two"), ("cities", "five")}
 
 
-@pytest.mark.parametrize("negatives", KINDS)
-def test_duplicates_count_once(negatives):
-    twice = pd.concat([CANDIDATES, CANDIDATES.iloc[::-1]], ignore_index=True)
-    qrels = pd.concat([QRELS, QRELS], ignore_index=True)
-    examples = examples_of(twice, qrels, negatives=negatives)
-    assert groups_by_name(examples, twice) == groups_by_name(examples_of(negatives=negatives))
-    assert examples.report == examples_of(negatives=negatives).report
+def test_duplicates_count_once():
+    for negatives in KINDS:
+        twice = pd.concat([CANDIDATES, CANDIDATES.iloc[::-1]], ignore_index=True)
+        qrels = pd.concat([QRELS, QRELS], ignore_index=True)
+        examples = examples_of(twice, qrels, negatives=negatives)
+        assert groups_by_name(examples, twice) == groups_by_name(examples_of(negatives=negatives))
+        assert examples.report == examples_of(negatives=negatives).report
 
 
 def test_of_two_judgements_of_one_pair_the_first_counts():
@@ -125,37 +125,31 @@ def test_of_two_judgements_of_one_pair_the_first_counts():
     assert groups_by_name(examples_of(qrels=qrels, negatives="judged"))["q1", "d1"][0] == 3
 
 
-@pytest.mark.parametrize("negatives", KINDS)
-def test_numbers_as_names(negatives):
-    candidates = CANDIDATES.assign(
-        qid=CANDIDATES["qid"].str[1:].astype(int), docno=CANDIDATES["docno"].str[1:].astype(int)
-    )
-    qrels = QRELS.assign(qid=QRELS["qid"].str[1:].astype(int), docno=QRELS["docno"].str[1:].astype(int))
-    found = groups_by_name(examples_of(candidates, qrels, negatives=negatives), candidates)
-    expected = groups_by_name(examples_of(negatives=negatives))
-    assert {(f"q{qid}", f"d{docno}") for qid, docno in found} == expected.keys()
+def test_numbers_as_names():
+    for negatives in KINDS:
+        candidates = CANDIDATES.assign(
+            qid=CANDIDATES["qid"].str[1:].astype(int), docno=CANDIDATES["docno"].str[1:].astype(int)
+        )
+        qrels = QRELS.assign(qid=QRELS["qid"].str[1:].astype(int), docno=QRELS["docno"].str[1:].astype(int))
+        found = groups_by_name(examples_of(candidates, qrels, negatives=negatives), candidates)
+        expected = groups_by_name(examples_of(negatives=negatives))
+        assert {(f"q{qid}", f"d{docno}") for qid, docno in found} == expected.keys()
 
 
-@pytest.mark.parametrize("column", ["qid", "docno"])
-def test_names_of_another_type_get_a_hint(column):
-    numbers = CANDIDATES.assign(**{column: CANDIDATES[column].str[1:].astype(int)})
-    with pytest.raises(ValueError, match="qid and docno strings in both"):
-        examples_of(numbers, QRELS.assign(**{column: QRELS[column].str[1:]}))
+def test_names_of_another_type_get_a_hint():
+    for column in ("qid", "docno"):
+        numbers = CANDIDATES.assign(**{column: CANDIDATES[column].str[1:].astype(int)})
+        with pytest.raises(ValueError, match="qid and docno strings in both"):
+            examples_of(numbers, QRELS.assign(**{column: QRELS[column].str[1:]}))
 
 
-@pytest.mark.parametrize(
-    "labels", [["3", "1", "0", "2", "0"], [3.0, 1.0, 0.0, 2.0, 0.0], [True, True, False, True, False]]
-)
-def test_labels_of_other_types_count_as_numbers(labels):
-    found = groups_by_name(examples_of(qrels=QRELS.assign(label=labels), negatives="judged"))
-    assert found.keys() == {("q1", "d1"), ("q1", "d2"), ("q2", "d5")}
-
-
-@pytest.mark.parametrize("label", [None, np.nan, "good"])
-def test_labels_that_are_no_numbers(label):
-    qrels = QRELS.assign(label=[3, 1, label, 2, label])
-    with pytest.raises(ValueError, match="qrels has 2 rows whose label is no number"):
-        examples_of(qrels=qrels)
+def test_labels_of_other_types():
+    for labels in (["3", "1", "0", "2", "0"], [3.0, 1.0, 0.0, 2.0, 0.0], [True, True, False, True, False]):
+        found = groups_by_name(examples_of(qrels=QRELS.assign(label=labels), negatives="judged"))
+        assert found.keys() == {("q1", "d1"), ("q1", "d2"), ("q2", "d5")}
+    for label in (None, np.nan, "good"):
+        with pytest.raises(ValueError, match="qrels has 2 rows whose label is not a number"):
+            examples_of(qrels=QRELS.assign(label=[3, 1, label, 2, label]))
 
 
 def test_the_report_counts_what_is_used_and_dropped():
@@ -216,15 +210,15 @@ def test_queries_and_texts_that_are_missing_are_empty():
         assert examples.document_texts == ["", "", "x", "", "z"]
 
 
-@pytest.mark.parametrize("nothing", ["", "?!", None, np.nan])
-def test_nothing_but_empty_queries_or_texts(nothing, forward_index, tmp_path):
-    with pytest.raises(ValueError, match="no query has a word"):
-        examples_of(CANDIDATES.assign(query=nothing))
-    with pytest.raises(ValueError, match=r"no query has a word"):
-        examples_of(CANDIDATES.assign(query=nothing), documents=forward_index)
-    with pytest.raises(ValueError, match=r"no candidate has a word in text: .*fields="):
-        examples_of(CANDIDATES.assign(text=nothing))
-    empty = pn.ForwardIndex.build(tmp_path / "empty", [{"docno": "d1", "text": nothing}], verbose=False)
+def test_nothing_but_empty_queries_or_texts(forward_index, tmp_path):
+    for nothing in ("", "?!", None, np.nan):
+        with pytest.raises(ValueError, match="no query has a word"):
+            examples_of(CANDIDATES.assign(query=nothing))
+        with pytest.raises(ValueError, match=r"no query has a word"):
+            examples_of(CANDIDATES.assign(query=nothing), documents=forward_index)
+        with pytest.raises(ValueError, match=r"no candidate has a word in text: .*fields="):
+            examples_of(CANDIDATES.assign(text=nothing))
+    empty = pn.ForwardIndex.build(tmp_path / "empty", [{"docno": "d1", "text": "?!"}], verbose=False)
     with pytest.raises(ValueError, match=r"no document of .* has a word"):
         examples_of(documents=empty)
 
@@ -239,46 +233,37 @@ def test_one_document_that_is_relevant_to_all_has_no_negatives_in_the_batch():
     assert examples.report.dropped["queries without in-batch negatives"] == 1
 
 
-@pytest.mark.parametrize("column", ["qid", "query", "docno"])
-def test_a_missing_column_of_the_candidates_is_named(column):
-    with pytest.raises(ValueError, match=f"the frame to fit on lacks {column}"):
-        examples_of(CANDIDATES.drop(columns=column))
-
-
-@pytest.mark.parametrize("column", ["qid", "docno", "label"])
-def test_a_missing_column_of_the_judgements_is_named(column):
-    with pytest.raises(ValueError, match=f"qrels lacks {column}"):
-        examples_of(qrels=QRELS.drop(columns=column))
-
-
-def test_missing_text_is_named():
+def test_missing_columns_and_rows_are_named():
+    for column in ("qid", "query", "docno"):
+        with pytest.raises(ValueError, match=f"the frame to fit on lacks {column}"):
+            examples_of(CANDIDATES.drop(columns=column))
+    for column in ("qid", "docno", "label"):
+        with pytest.raises(ValueError, match=f"qrels lacks {column}"):
+            examples_of(qrels=QRELS.drop(columns=column))
     with pytest.raises(ValueError, match="none of the fields text"):
         examples_of(CANDIDATES.drop(columns="text"))
-
-
-def test_no_candidates():
     with pytest.raises(ValueError, match="the frame is empty"):
         examples_of(CANDIDATES.head(0))
 
 
-@pytest.mark.parametrize("negatives", KINDS)
-def test_nothing_to_train_on(negatives):
-    with pytest.raises(ValueError, match="no judgement in qrels"):
-        examples_of(qrels=QRELS.head(0), negatives=negatives)
-    with pytest.raises(ValueError, match="no judgement in qrels"):
-        examples_of(qrels=QRELS.assign(qid="elsewhere"), negatives=negatives)
-    with pytest.raises(ValueError, match="no positives"):
-        examples_of(qrels=QRELS.assign(label=0), negatives=negatives)
-    with pytest.raises(ValueError, match=r"no candidate has one of the grades \[7\]"):
-        examples_of(negatives=negatives, grades={7: [1]})
+def test_nothing_to_train_on():
+    for negatives in KINDS:
+        with pytest.raises(ValueError, match="no judgement in qrels"):
+            examples_of(qrels=QRELS.head(0), negatives=negatives)
+        with pytest.raises(ValueError, match="no judgement in qrels"):
+            examples_of(qrels=QRELS.assign(qid="elsewhere"), negatives=negatives)
+        with pytest.raises(ValueError, match="no positives"):
+            examples_of(qrels=QRELS.assign(label=0), negatives=negatives)
+        with pytest.raises(ValueError, match=r"no candidate has one of the grades \[7\]"):
+            examples_of(negatives=negatives, grades={7: [1]})
 
 
-@pytest.mark.parametrize("negatives", KINDS)
-def test_no_negatives(negatives):
-    one_query = CANDIDATES[CANDIDATES["qid"] == "q1"]
-    everything = one_query[["qid", "docno"]].assign(label=1)
-    with pytest.raises(ValueError, match=f"no query has {negatives} negatives"):
-        examples_of(one_query, everything, negatives=negatives)
+def test_no_negatives():
+    for negatives in KINDS:
+        one_query = CANDIDATES[CANDIDATES["qid"] == "q1"]
+        everything = one_query[["qid", "docno"]].assign(label=1)
+        with pytest.raises(ValueError, match=f"no query has {negatives} negatives"):
+            examples_of(one_query, everything, negatives=negatives)
 
 
 pairs = st.tuples(st.integers(0, 4), st.integers(0, 7))
@@ -302,6 +287,7 @@ def possible_groups(candidates, grades, negatives):
     return {positive for positive in positives if any(may_be_negative(positive, docno) for docno in docnos)}
 
 
+@settings(max_examples=60)
 @given(
     st.lists(pairs, min_size=1, max_size=40),
     st.lists(st.tuples(pairs, st.integers(-1, 3)), min_size=1, max_size=40),
@@ -316,16 +302,16 @@ def test_positives_are_relevant_and_negatives_are_not(retrieved, judged, negativ
     rows = [(f"q{query}", f"d{document}", label) for (query, document), label in judged]
     qrels = pd.DataFrame(rows, columns=QRELS.columns)
     grades = {(qid, docno): label for qid, docno, label in reversed(rows)}  # the first counts
-    settings = {"negatives": negatives, "num_negatives": num_negatives, "seed": seed, "batch_size": 4}
+    options = {"negatives": negatives, "num_negatives": num_negatives, "seed": seed, "batch_size": 4}
     expected = possible_groups(candidates, grades, negatives)
     if not expected:
         with pytest.raises(ValueError, match=r"^no "):
-            examples_of(candidates, qrels, **settings)
+            examples_of(candidates, qrels, **options)
         return
-    examples = examples_of(candidates, qrels, **settings)
+    examples = examples_of(candidates, qrels, **options)
     assert groups_by_name(examples, candidates).keys() == expected
     qids, docnos = names(candidates)
-    batches = GroupBatches(examples.groups, pn.Training(**settings), lambda queries, documents: (queries, documents))
+    batches = GroupBatches(examples.groups, pn.Training(**options), lambda queries, documents: (queries, documents))
     for number in range(len(batches)):
         batch = batches[0, number]
         for query, documents, labels, valid in zip(*batch.inputs, batch.labels, batch.valid, strict=True):

@@ -17,35 +17,28 @@ from pt_neural.training.sampling import GroupBatches
 
 OPTIMISERS = ["adam", "adamw", "adagrad", "sgd"]
 
-# Fits a table of conftest.py and ends, or is ended, in the middle of an epoch.
-OTHER_PROCESS = """
+# Fits a table of conftest.py again and again, each fit being sent a signal in the middle of an epoch.
+SIGNALS = """
 import json, os, runpy, signal, sys
 from pt_neural.training.sampling import GroupBatches
 
-conftest, settings = runpy.run_path(sys.argv[1]), json.loads(sys.argv[2])
-dropout, how, place = float(sys.argv[3]), sys.argv[4], tuple(json.loads(sys.argv[5]))
-batch = GroupBatches.__getitem__
+conftest, batch = runpy.run_path(sys.argv[1]), GroupBatches.__getitem__
+for name, place, settings in json.loads(sys.argv[2]):
+    def ending(batches, key):
+        if key == tuple(place):
+            os.kill(os.getpid(), getattr(signal, name))
+        return batch(batches, key)
 
-def ending(batches, key):
-    if key == place:
-        os.kill(os.getpid(), getattr(signal, how))
-    return batch(batches, key)
-
-GroupBatches.__getitem__ = ending
-history = []
-try:
-    conftest["train_table"](conftest["table_training"](**settings), dropout=dropout, history=history)
-except KeyboardInterrupt:
-    usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    print("interrupted after", len(history), "epochs, handler", "as before" if usual else "changed")
+    GroupBatches.__getitem__ = ending
+    history, dropout = [], settings.pop("dropout", 0.0)
+    try:
+        conftest["train_table"](conftest["table_training"](**settings), dropout=dropout, history=history)
+    except KeyboardInterrupt:
+        usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        print("interrupted after", len(history), "epochs, handler", "as before" if usual else "changed", flush=True)
+    except SystemExit as end:
+        print("ends with", end.code, flush=True)
 """
-
-
-def in_other_process(how, dropout=0.0, place=(2, 2), **settings):
-    conftest = Path(__file__).with_name("conftest.py")
-    arguments = [conftest, json.dumps(settings), str(dropout), how, json.dumps(place)]
-    command = [sys.executable, "-c", OTHER_PROCESS, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=600)
 
 
 def weights(network):
@@ -89,9 +82,9 @@ class Scripted:
 
 def test_the_loss_falls(fit_table):
     history = []
-    fit_table(epochs=30, history=history)
-    assert [record["epoch"] for record in history] == list(range(1, 31))
-    assert history[-1]["loss"] < 0.2 * history[0]["loss"]
+    fit_table(epochs=20, history=history)
+    assert [record["epoch"] for record in history] == list(range(1, 21))
+    assert history[-1]["loss"] < 0.4 * history[0]["loss"]
     assert all(record["seconds"] > 0 for record in history)
 
 
@@ -150,23 +143,22 @@ def test_without_dev_the_last_weights_are_kept(fit_table):
     assert_equal(three, fit_table(epochs=3, evaluate=measure))
 
 
-@pytest.mark.parametrize(("patience", "epochs"), [(1, 3), (2, 4), (3, 7), (None, 7)])
-def test_training_stops_after_so_many_epochs_without_a_better_measure(fit_table, patience, epochs):
-    history = []
-    measure = Scripted(0.1, 0.5, 0.4, 0.5, 0.6, 0.5, 0.4)
-    fit_table(epochs=7, patience=patience, evaluate=measure, history=history)
-    assert len(history) == epochs
-
-
-def test_a_measure_that_stays_zero_stops_as_well(fit_table):
-    history = []
-    fit_table(patience=2, evaluate=Scripted(0.0, 0.0, 0.0, 0.0, 0.0), history=history)
-    assert len(history) == 3
+def test_training_stops_after_so_many_epochs_without_a_better_measure(fit_table):
+    for values, patience, epochs in [
+        ((0.1, 0.5, 0.4, 0.5, 0.6, 0.5), 1, 3),
+        ((0.1, 0.5, 0.4, 0.5, 0.6, 0.5), 3, 6),
+        ((0.5, 0.4, 0.3), None, 3),
+        ((0.0, 0.0, 0.0, 0.0), 2, 3),
+    ]:
+        history = []
+        fit_table(epochs=len(values), patience=patience, evaluate=Scripted(*values), history=history)
+        assert len(history) == epochs
 
 
 def test_same_seed_same_weights(fit_table):
-    assert_equal(fit_table(dropout=0.3), fit_table(dropout=0.3))
-    assert differ(fit_table(dropout=0.3), fit_table(dropout=0.3, seed=14))
+    first = fit_table(dropout=0.3, epochs=2)
+    assert_equal(first, fit_table(dropout=0.3, epochs=2))
+    assert differ(first, fit_table(dropout=0.3, epochs=2, seed=14))
 
 
 def test_the_random_numbers_of_the_user_stay_as_they_are(fit_table):
@@ -175,44 +167,37 @@ def test_the_random_numbers_of_the_user_stay_as_they_are(fit_table):
     expected = torch.rand(3), np.random.rand(3)  # noqa: NPY002
     torch.manual_seed(3)
     np.random.seed(3)  # noqa: NPY002
-    fit_table(dropout=0.3)
+    fit_table(dropout=0.3, epochs=1)
     found = torch.rand(3), np.random.rand(3)  # noqa: NPY002
     np.testing.assert_array_equal(found[0], expected[0])
     np.testing.assert_array_equal(found[1], expected[1])
 
 
-@pytest.mark.parametrize(("optimiser", "dropout"), [("adam", 0.3)])
-def test_a_killed_fit_goes_on_to_the_same_weights(fit_table, tmp_path, monkeypatch, optimiser, dropout):
-    settings = {"optimiser": optimiser, "checkpoint_dir": str(tmp_path / "run")}
-    killed = in_other_process("SIGKILL", dropout, **settings)
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
-    history = []
-    with seen_batches(monkeypatch) as seen:
-        resumed = fit_table(dropout=dropout, history=history, **settings)
-    assert seen[0] == (2, 0)
-    assert len(seen) == 3 * 4
-    whole = []
-    uninterrupted = fit_table(dropout=dropout, history=whole, optimiser=optimiser)
-    assert_equal(resumed, uninterrupted)
-    assert [record["epoch"] for record in history] == [1, 2, 3, 4, 5]
-    assert [record["loss"] for record in history] == [record["loss"] for record in whole]
+@pytest.mark.long
+def test_signals(fit_table, tmp_path, monkeypatch):
+    """Ctrl-C raises Python's exception, SIGTERM is not taken for success, and killed fits resume to the same weights.
 
-
-def test_ctrl_c(tmp_path):
-    """Whatever Lightning does with signals, Python's exception arrives, and its handler is back."""
-    ended = in_other_process("SIGINT")
-    assert ended.stdout == "interrupted after 2 epochs, handler as before\n", ended.stderr
-    assert ended.returncode == 0
-
-
-@pytest.mark.parametrize("place", [(2, 2), (4, 3)])  # the last batch, after which Lightning looks no more
-def test_a_process_that_is_told_to_terminate_does_not_end_as_if_all_were_well(place, fit_table, tmp_path):
-    ended = in_other_process("SIGTERM", place=place, checkpoint_dir=str(tmp_path / "run"))
-    assert (ended.returncode, ended.stdout) == (143, ""), ended.stderr
-    history = []
-    resumed = fit_table(checkpoint_dir=tmp_path / "run", history=history)
-    assert len(history) == 5
-    assert_equal(resumed, fit_table())
+    At (4, 3), the very last batch, Lightning no longer looks for signals.
+    """
+    directories = [str(tmp_path / name) for name in ("terminated", "late", "killed")]
+    fits = [
+        ("SIGINT", (2, 2), {}),
+        ("SIGTERM", (2, 2), {"checkpoint_dir": directories[0]}),
+        ("SIGTERM", (4, 3), {"checkpoint_dir": directories[1]}),
+        ("SIGKILL", (2, 2), {"checkpoint_dir": directories[2], "dropout": 0.3}),
+    ]
+    command = [sys.executable, "-c", SIGNALS, Path(__file__).with_name("conftest.py"), json.dumps(fits)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    expected = "interrupted after 2 epochs, handler as before\nends with 143\nends with 143\n"
+    assert (ended.returncode, ended.stdout) == (-signal.SIGKILL, expected), ended.stderr
+    for directory, dropout in zip(directories, (0, 0, 0.3), strict=True):
+        history, whole = [], []
+        with seen_batches(monkeypatch) as seen:
+            resumed = fit_table(dropout=dropout, history=history, checkpoint_dir=directory)
+        assert seen[:1] == ([] if "late" in directory else [(2, 0)])
+        assert_equal(resumed, fit_table(dropout=dropout, history=whole))
+        assert [record["loss"] for record in history] == [record["loss"] for record in whole]
+        assert [record["epoch"] for record in history] == [1, 2, 3, 4, 5]
 
 
 def test_an_interrupt_leaves_the_best_weights_so_far(fit_table):
@@ -251,7 +236,7 @@ def fail_at(fit_table, epoch, **settings):
         fit_table(evaluate=evaluate, **settings)
 
 
-@pytest.mark.parametrize("optimiser", OPTIMISERS)
+@pytest.mark.parametrize("optimiser", ["adam", "adagrad"])
 def test_a_fit_that_failed_goes_on_to_the_same_weights(fit_table, tmp_path, optimiser):
     settings = {"optimiser": optimiser, "dropout": 0.3, "patience": None}
     fail_at(fit_table, 3, checkpoint_dir=tmp_path, **settings)
@@ -275,7 +260,7 @@ def test_it_is_said_where_a_fit_goes_on(fit_table, tmp_path, capfd):
     fail_at(fit_table, 3, checkpoint_dir=tmp_path, verbose=True)
     assert capfd.readouterr().out == ""
     fit_table(evaluate=Scripted(0.3, 0.2), epochs=4, checkpoint_dir=tmp_path, verbose=True, patience=2)
-    assert capfd.readouterr().out == f"going on after epoch 2 of {tmp_path}\n"
+    assert capfd.readouterr().out == f"resuming after epoch 2 of {tmp_path}\n"
     for settings in ({"epochs": 3}, {"epochs": 9, "patience": 2}):
         fit_table(evaluate=Scripted(), checkpoint_dir=tmp_path, verbose=True, **settings)
         assert capfd.readouterr().out == f"finished after epoch 3 of {tmp_path}\n"
@@ -317,18 +302,17 @@ def test_another_patience_goes_on_where_the_first_ended(fit_table, tmp_path):
     assert [record["dev nDCG@10"] for record in history] == [0.5, 0.4, 0.3, 0.2]
 
 
-def test_with_and_without_dev_are_different_runs(fit_table, tmp_path):
-    fit_table(epochs=1, checkpoint_dir=tmp_path)
-    with pytest.raises(ValueError, match="checkpoints of another run"):
-        fit_table(epochs=2, checkpoint_dir=tmp_path, evaluate=Scripted(0.5))
-
-
-@pytest.mark.parametrize("changed", [{"learning_rate": 0.2}, {"batch_size": 8}, {"negatives": "in-batch"}])
-def test_checkpoints_of_another_run_are_refused(fit_table, tmp_path, changed):
+def test_checkpoints_of_another_run_are_refused(fit_table, tmp_path):
     fit_table(epochs=1, checkpoint_dir=tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    with pytest.raises(ValueError, match="checkpoints of another run"):
-        fit_table(epochs=1, checkpoint_dir=tmp_path, **changed)
+    for changed in (
+        {"learning_rate": 0.2},
+        {"batch_size": 8},
+        {"negatives": "in-batch"},
+        {"epochs": 2, "evaluate": Scripted(0.5)},
+    ):
+        with pytest.raises(ValueError, match="checkpoints of another run"):
+            fit_table(**{"epochs": 1, "checkpoint_dir": tmp_path, **changed})
     assert before == {path.name: path.read_bytes() for path in tmp_path.iterdir()}
 
 
@@ -337,12 +321,8 @@ def test_a_directory_of_something_else_is_left_alone(fit_table, tmp_path):
     with pytest.raises(ValueError, match="other files than checkpoints"):
         fit_table(checkpoint_dir=tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
-
-
-def test_a_checkpoint_directory_that_is_a_file(fit_table, tmp_path):
-    (tmp_path / "run").write_text("...")
-    with pytest.raises(ValueError, match="run is a file"):
-        fit_table(checkpoint_dir=tmp_path / "run")
+    with pytest.raises(ValueError, match=r"thesis\.tex is a file"):
+        fit_table(checkpoint_dir=tmp_path / "thesis.tex")
 
 
 class Touch:
@@ -355,20 +335,17 @@ class Touch:
         return Path.touch, (self.path,)
 
 
-@pytest.mark.parametrize("name", ["last.ckpt", "best.pt", "history.json", "run.json"])
-@pytest.mark.parametrize("damage", ["truncated", "pickle", "empty"])
-def test_a_damaged_checkpoint_is_named_and_nothing_is_unpickled(fit_table, tmp_path, name, damage):
+def test_a_damaged_checkpoint_is_named_and_nothing_is_unpickled(fit_table, tmp_path):
     directory, trace = tmp_path / "run", tmp_path / "trace"
-    fit_table(epochs=2, checkpoint_dir=directory)
-    damaged = directory / name
-    if damage == "truncated":
-        damaged.write_bytes(damaged.read_bytes()[:-30])
-    elif damage == "pickle":
-        torch.save(Touch(trace), damaged)
-    else:
-        damaged.write_bytes(b"")
-    with pytest.raises(ValueError, match=f"{name} is damaged"):
-        fit_table(epochs=2, checkpoint_dir=directory)
+    fit_table(epochs=1, checkpoint_dir=directory)
+    torch.save(Touch(trace), tmp_path / "pickle")
+    for name in ("last.ckpt", "best.pt", "history.json", "run.json"):
+        content = (directory / name).read_bytes()
+        for damage in (content[:-30], (tmp_path / "pickle").read_bytes(), b""):
+            (directory / name).write_bytes(damage)
+            with pytest.raises(ValueError, match=f"{name} is damaged"):
+                fit_table(epochs=1, checkpoint_dir=directory)
+        (directory / name).write_bytes(content)
     assert not trace.exists()
 
 
@@ -385,7 +362,7 @@ def test_checkpoints_are_whole_or_not_there(fit_table, tmp_path, monkeypatch):
         save(content, place)
 
     save = torch.save
-    monkeypatch.setattr("pt_neural.training.callbacks.torch.save", failing_save)
+    monkeypatch.setattr("pt_neural.training.lightning.torch.save", failing_save)
     with pytest.raises(OSError, match="disk is full"):
         fit_table(checkpoint_dir=tmp_path)
     monkeypatch.undo()
@@ -403,12 +380,9 @@ def test_nothing_stays_behind_without_a_checkpoint_directory(fit_table, tmp_path
     assert [path.name for path in tmp_path.rglob("*")] == ["temporary"]
 
 
-def test_a_loss_that_is_no_number(fit_table):
+def test_a_loss_or_weights_that_are_not_finite(fit_table):
     with pytest.raises(FloatingPointError, match=r"epoch 1, batch \d: lower learning_rate \(now 1e\+38\)"):
         fit_table(learning_rate=1e38, optimiser="sgd")
-
-
-def test_weights_that_are_no_numbers_after_the_last_step(fit_table):
     with pytest.raises(FloatingPointError, match=r"weights became infinite in epoch 1: lower learning_rate"):
         fit_table(learning_rate=1e38, weight_decay=1e10, optimiser="sgd", epochs=1, batch_size=16)
 
@@ -450,10 +424,10 @@ def test_a_fit_that_goes_on_has_all_of_max_time(fit_table, tmp_path):
 
 def test_mixed_precision_is_passed_on(fit_table):
     history = []
-    network = fit_table(precision="bf16-mixed", history=history, epochs=10)
-    assert history[-1]["loss"] < 0.8 * history[0]["loss"]
+    network = fit_table(precision="bf16-mixed", history=history, epochs=6)
+    assert history[-1]["loss"] < 0.9 * history[0]["loss"]
     assert next(network.parameters()).dtype == torch.float32
-    assert differ(network, fit_table(epochs=10))
+    assert differ(network, fit_table(epochs=6))
 
 
 def test_in_a_thread(fit_table):
@@ -506,60 +480,52 @@ def test_no_gpu_but_cuda_is_taken_unasked(fit_table, monkeypatch):
 
 
 # Fits a table on two devices, then on one, then on two again; the strategy "ddp" runs the script once more.
+# In a process of its own, since a fork of one whose threads have computed before may wait for them forever.
 SEVERAL_FITS = """
-import os, runpy, sys
+import json, os, runpy, sys
 import torch
 from pt_neural.training.sampling import GroupBatches
 
 conftest, strategy, place = runpy.run_path(sys.argv[1]), sys.argv[2], os.environ.get("LOCAL_RANK", "0")
 seen, batch = [], GroupBatches.__getitem__
-GroupBatches.__getitem__ = lambda batches, key: seen.append(key[1]) or batch(batches, key)
-for settings in ({"devices": 2, "strategy": strategy}, {}, {"devices": 2, "strategy": strategy}):
+GroupBatches.__getitem__ = lambda batches, key: seen.append(key) or batch(batches, key)
+two, losses, weights = {"devices": 2, "strategy": strategy}, [], []
+for settings in (two, {}, two):
     seen.clear()
-    history = []
-    conftest["train_table"](conftest["table_training"](epochs=1, **settings), history=history)
-    line = f"{place} {sorted(seen)} {len(history)} {torch.distributed.is_initialized()}"
+    history, values = [], iter((0.1, 0.2, 0.3))
+    training = conftest["table_training"](epochs=3, **settings)
+    table = conftest["train_table"](training, history=history, evaluate=lambda table: next(values))
+    numbers = sorted(number for epoch, number in seen if epoch == 0)
+    losses.append([record["loss"] for record in history])
+    weights.append(torch.cat([weight.flatten() for weight in table.state_dict().values()]).tolist())
+    line = f"{place} {numbers} {len(history)} {torch.distributed.is_initialized()}"
     os.write(1, f"{line}\\n".encode())  # whole, which print does not promise to two processes
+if place == "0":
+    os.write(1, (json.dumps([losses, weights]) + "\\n").encode())
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="forks after torch has been imported")
 @pytest.mark.parametrize("strategy", ["ddp", "ddp_fork"])
-def test_a_later_fit_has_the_devices_that_it_asks_for(strategy, tmp_path):
+def test_devices_share_the_batches_and_a_later_fit_has_those_that_it_asks_for(strategy, tmp_path):
     (tmp_path / "script.py").write_text(SEVERAL_FITS)
     command = [sys.executable, tmp_path / "script.py", Path(__file__).with_name("conftest.py"), strategy]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert ended.returncode == 0, ended.stderr
+    results, lines = [], []
+    for line in ended.stdout.splitlines():
+        (results if line.startswith("[") else lines).append(line)
     shared, alone = ("[0, 2]", "[1, 3]"), "[0, 1, 2, 3]"
     if strategy == "ddp":
         expected = [
-            f"{place} {batches} 1 False" for place in (0, 1) for batches in (shared[place], alone, shared[place])
+            f"{place} {batches} 3 False" for place in (0, 1) for batches in (shared[place], alone, shared[place])
         ]
     else:  # the batches of two devices are read in processes that are gone
-        expected = [f"0 {batches} 1 False" for batches in ("[]", alone, "[]")]
-    assert sorted(ended.stdout.splitlines()) == sorted(expected)
-
-
-# In a process of its own: a fork of one whose threads have computed before may wait for them forever.
-ON_TWO_DEVICES = """
-import json, runpy, sys
-
-conftest, history, values = runpy.run_path(sys.argv[1]), [], iter((0.1, 0.2, 0.3, 0.4, 0.5))
-training = conftest["table_training"](devices=2, strategy="ddp_fork")
-network = conftest["train_table"](training, history=history, evaluate=lambda table: next(values))
-alone = conftest["train_table"](conftest["table_training"]()).state_dict()
-differs = any(bool((weight != alone[name]).any()) for name, weight in network.state_dict().items())
-print(json.dumps([[record["epoch"] for record in history], [record["loss"] for record in history], differs]))
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="forks after torch has been imported")
-def test_two_processes_share_the_batches(tmp_path):
-    (tmp_path / "script.py").write_text(ON_TWO_DEVICES)
-    command = [sys.executable, tmp_path / "script.py", Path(__file__).with_name("conftest.py")]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=600)
-    assert ended.returncode == 0, ended.stderr
-    epochs, losses, differs = json.loads(ended.stdout.splitlines()[-1])
-    assert epochs == [1, 2, 3, 4, 5]
-    assert losses[-1] < losses[0]
-    assert differs
+        expected = [f"0 {batches} 3 False" for batches in ("[]", alone, "[]")]
+    assert sorted(lines) == sorted(expected)
+    losses, weights = json.loads(results[0])
+    assert losses[0] == losses[2]
+    assert losses[0][-1] < losses[0][0]
+    assert weights[0] == weights[2]
+    assert weights[0] != weights[1]

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -58,6 +58,7 @@ def test_pointwise_grades_below_zero_count_as_zero():
     )
 
 
+@settings(max_examples=40)
 @given(
     arrays(np.float64, (3, 5), elements=st.floats(-1, 1)),
     arrays(np.bool_, (3, 4)),

@@ -7,13 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
-from pt_neural.datasets.pydocs.collect import Document
-from pt_neural.datasets.pydocs.docstrings import plain
+from pt_neural.datasets.pydocs.documents import Document, plain, tokens
 
 SPLITS = ("train", "dev", "test")
-#: A summary that answers to more documents says too little about any of them to be a query.
+#: A summary that fits more documents is too vague to be a query.
 MAX_JUDGED = 10
-#: Where no more documents have the last part of a name, all of them are namesakes, whatever their summaries say.
+#: If no more documents share the last part of a name, all of them are namesakes, whatever their summaries say.
 MAX_RARE = 4
 _WORDS_IN_QUERY = range(3, 41)
 _WORDS_IN_LINK_QUERY = 100
@@ -29,19 +28,12 @@ _NICKNAMES = {"np": "numpy", "pd": "pandas", "plt": "matplotlib.pyplot", "nx": "
 
 @dataclass(frozen=True)
 class Query:
-    """A query with its judgements.
+    """A query with its judgements."""
 
-    Attributes:
-        qid: Stable identifier.
-        text: What the user asks.
-        split: ``"train"``, ``"dev"`` or ``"test"``.
-        labels: Grade of each judged document, by docno.
-    """
-
-    qid: str
+    qid: str  # stable between builds
     text: str
-    split: str
-    labels: dict[str, int]
+    split: str  # "train", "dev" or "test"
+    labels: dict[str, int]  # the grade of each judged document, by docno
 
 
 def split_of(key: str) -> str:
@@ -50,19 +42,14 @@ def split_of(key: str) -> str:
     return "train" if share < 0.7 else "dev" if share < 0.8 else "test"
 
 
-def tokens(text: str) -> list[str]:
-    """Lower-case runs of letters and digits."""
-    return re.findall(r"[^\W_]+", text.lower())
-
-
 def summary_queries(documents: Iterable[Document]) -> list[Query]:
-    """Summary sentence -> the documents that it stands for (grade 2) and their namesakes (grade 1).
+    """Queries for the documents that a summary sentence was taken from (grade 2) and their namesakes (grade 1).
 
-    A namesake has the same last part of its name (``norm`` in ``numpy.linalg.norm`` and ``scipy.linalg.norm``).
-    Where more than ``MAX_RARE`` documents have that part (``fit``), its summary must be close, too: of the
-    distinct words in both, function words left out, two thirds are shared. A summary that is repeated in the
-    text of a document that it stands for is no query. Queries that differ only in the order of their words are
-    in one split.
+    A namesake is a document whose name ends in the same part (``norm`` in ``numpy.linalg.norm`` and
+    ``scipy.linalg.norm``). If more than ``MAX_RARE`` documents share that part (``fit``), its summary must be similar
+    as well: of the distinct words in the two, not counting function words, two thirds are shared. A summary that is
+    repeated in the text of a document of grade 2 is not a query. Queries that differ only in the order of their words
+    are in the same split.
     """
     by_summary: dict[str, list[Document]] = defaultdict(list)
     by_leaf: dict[str, list[Document]] = defaultdict(list)
@@ -80,11 +67,9 @@ def summary_queries(documents: Iterable[Document]) -> list[Query]:
 
 
 def link_queries(documents: Iterable[Document], kept: dict[str, str]) -> list[Query]:
-    """Document -> the documents that its "See Also" section names (grade 1).
+    """One query per document with a "See Also" section, made of that document; those it names are relevant (grade 1).
 
-    Args:
-        documents: The documents of the collection.
-        kept: The document that each name, aliases and folded documents included, stands for.
+    ``kept`` has the docno that every name stands for, including aliases and the names of near-duplicates.
     """
     documents = list(documents)
     endings = _unique_endings(kept)
@@ -112,7 +97,7 @@ def _namesakes(owners: list[Document], by_leaf: dict[str, list[Document]]) -> di
 
 
 def _given_away(key: str, owners: list[Document]) -> bool:
-    """Whether the summary, as its tokens joined by blanks, stands word for word in the text of an owner."""
+    """Whether the summary (its tokens, joined by spaces) occurs word for word in the text of an owner."""
     return any(f" {key} " in f" {' '.join(tokens(plain(owner.text)))} " for owner in owners)
 
 
@@ -126,7 +111,7 @@ def _close(a: frozenset[str], b: frozenset[str]) -> bool:
 
 
 def _unique_endings(kept: dict[str, str]) -> dict[tuple[str, str], str | None]:
-    """(package, last one or two parts of a name) -> the one document so called, None where there are several."""
+    """(package, last one or two parts of a name) -> the only document with that name; None if there are several."""
     endings: dict[tuple[str, str], str | None] = {}
     for name, docno in kept.items():
         parts = name.split(".")
@@ -137,7 +122,7 @@ def _unique_endings(kept: dict[str, str]) -> dict[tuple[str, str], str | None]:
 
 
 def _resolve(name: str, source: Document, kept: dict[str, str], endings: dict) -> str | None:
-    """The docno that a name in a "See Also" section means: as seen from the source outwards, then by its ending."""
+    """The docno that a name in a "See Also" section means: looked up from the source outwards, then by its ending."""
     head, _, rest = name.partition(".")
     if rest and head in _NICKNAMES:
         name = f"{_NICKNAMES[head]}.{rest}"

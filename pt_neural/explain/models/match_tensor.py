@@ -32,7 +32,7 @@ from pt_neural.models.match_tensor.network import HEIGHTS, WIDTH, MatchFilters, 
 from pt_neural.rankers.readers.embedded_words import EmbeddedGroups
 from pt_neural.rankers.readers.reader import to_device
 from pt_neural.text import Vocabulary, token_spans
-from pt_neural.text.fields import FIELD_END
+from pt_neural.text.tokens import FIELD_END
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

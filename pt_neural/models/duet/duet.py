@@ -109,7 +109,7 @@ class DuetRanker(InteractionRanker):
     def part_outputs(self, frame: pd.DataFrame) -> Tensor:
         """The output of each part before its tanh for the rows of a result frame, float32 of shape (rows, parts)."""
         network = self._fitted()
-        return self._part_outputs(network, *self._pairs(self.reader, frame))
+        return self._part_outputs(network, *self._frame_pairs(self.reader, frame))
 
     def _part_outputs(
         self,

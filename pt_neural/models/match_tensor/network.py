@@ -295,9 +295,7 @@ class MatchFilters(nn.Module):
             chosen = torch.relu(F.embedding(places, values.view(-1, filters)))  # (*winners, filters)
             largest = (chosen * self.second.weight).sum(dim=-1) + self.second.bias
         filled = torch.arange(words, device=values.device) < factors.query_lengths[:, None]
-        filled = (
-            filled[:, None, :, None] & (factors.lengths > 0)[..., None, None]
-        )  # (groups, documents, words, 1)
+        filled = filled[:, None, :, None] & (factors.lengths > 0)[..., None, None]  # (groups, documents, words, 1)
         if pooling == "global":
             largest = largest.masked_fill(~filled, -torch.inf).amax(dim=2, keepdim=True)
             filled = filled.any(dim=2, keepdim=True)

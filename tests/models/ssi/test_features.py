@@ -156,10 +156,10 @@ def word_vectors(sequences: PackedSequences, vocabulary: Vocabulary) -> csr_arra
 
 def test_what_is_not_hashed_is_named(sequences, vocabulary):
     for word in ("zebra", "frigate ship", ""):
-        with pytest.raises(KeyError, match=f"'{word}' is none of the 8 words that are hashed"):
+        with pytest.raises(KeyError, match=f"'{word}' is not one of the 8 words that are hashed"):
             built(sequences, vocabulary, bins=2).nearest(word, vocabulary, k=3)
     for bigram in ("frigate", "zebra ship", "sea war", "war ship sea"):
-        with pytest.raises(KeyError, match=f"'{bigram}' is none of the . 2-grams that are hashed"):
+        with pytest.raises(KeyError, match=f"'{bigram}' is not one of the . 2-grams that are hashed"):
             built(sequences, vocabulary, bins=2, ngrams=2).nearest(bigram, vocabulary, k=3)
 
 
@@ -192,26 +192,29 @@ def test_saving_and_loading_give_the_same_features(sequences, vocabulary, ngrams
     assert again.nearest(feature, vocabulary, 2).equals(hashing.nearest(feature, vocabulary, 2))
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("hashing.json", "{"),
-        ("hashing.json", "[]"),
-        ("hashing.json", '{"sublinear_tf": null}'),
-        ("hashing.json", '{"frequent": 1, "sublinear_tf": false}'),
-        ("hashing.json", '{"frequent": "many", "sublinear_tf": false}'),
-        ("neighbours.npy", "no array"),
-        ("bigrams/keys.npy", "no array"),
-    ],
-)
-def test_damaged_files_are_named(sequences, vocabulary, tmp_path, name, content):
+DAMAGED = [
+    ("hashing.json", "{"),
+    ("hashing.json", "[]"),
+    ("hashing.json", '{"sublinear_tf": null}'),
+    ("hashing.json", '{"frequent": 1, "sublinear_tf": false}'),
+    ("hashing.json", '{"frequent": "many", "sublinear_tf": false}'),
+    ("neighbours.npy", "no array"),
+    ("bigrams/keys.npy", "no array"),
+]
+
+
+def test_damaged_files_are_named(sequences, vocabulary, tmp_path):
     built(sequences, vocabulary, bins=2, ngrams=2).save(tmp_path / "hashing")
-    (tmp_path / "hashing" / name).write_text(content)
-    with pytest.raises(ArtifactError, match=name):
-        CorrelatedHashing.load(tmp_path / "hashing")
-    (tmp_path / "hashing" / name).unlink()
-    with pytest.raises(ArtifactError, match=f"{name} is missing"):
-        CorrelatedHashing.load(tmp_path / "hashing")
+    for name, content in DAMAGED:
+        path = tmp_path / "hashing" / name
+        whole = path.read_bytes()
+        path.write_text(content)
+        with pytest.raises(ArtifactError, match=name):
+            CorrelatedHashing.load(tmp_path / "hashing")
+        path.unlink()
+        with pytest.raises(ArtifactError, match=f"{name} is missing"):
+            CorrelatedHashing.load(tmp_path / "hashing")
+        path.write_bytes(whole)
 
 
 # All features of a text

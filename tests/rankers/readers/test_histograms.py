@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from pt_neural import EmbeddingSpaces
-from pt_neural.rankers import histograms
-from pt_neural.rankers.histograms import HistogramPairs, UnitVectors
-from pt_neural.text import PackedSequences, Vocabulary, pack_texts
+from pt_neural.rankers.readers import histograms
+from pt_neural.rankers.readers.histograms import HistogramPairs, Histograms, UnitVectors, idf
+from pt_neural.text import PackedSequences, Vocabulary, pack_texts, tokenise
 
 PLANE = {"a": (1, 0), "b": (0, 1), "c": (-2, 0), "d": (3, 0), "e": (3, 4), "nought": (0, 0)}
 
@@ -19,26 +19,21 @@ def spaces_of(vectors: dict) -> EmbeddingSpaces:
     return EmbeddingSpaces.from_vectors(list(vectors), matrix, matrix[::-1])
 
 
-def prepared(queries: list[str], documents: list[str], spaces: EmbeddingSpaces, bins: int, **limits) -> HistogramPairs:
-    query_sequences, query_terms = pack_texts(queries)
+def built(documents: list[str], spaces: EmbeddingSpaces, **settings) -> tuple[Histograms, PackedSequences, Vocabulary]:
     sequences, terms = pack_texts(documents)
-    units, vocabulary = UnitVectors(spaces, "in"), Vocabulary(terms)
-    return HistogramPairs(
-        queries=query_sequences,
-        query_ids=vocabulary.ids(query_terms),
-        query_rows=units.rows(query_terms),
-        gates=np.arange(1, len(query_terms) + 1, dtype=np.float32)[:, None],
-        documents=sequences,
-        document_rows=units.rows_of(vocabulary),
-        matrix=units.matrix,
-        bins=bins,
-        **limits,
-    )
+    reader, vocabulary = Histograms(spaces, **settings), Vocabulary(terms)
+    reader.build([], sequences, vocabulary)
+    return reader, sequences, vocabulary
+
+
+def prepared(queries: list[str], documents: list[str], spaces: EmbeddingSpaces, bins: int, **limits) -> HistogramPairs:
+    reader, sequences, vocabulary = built(documents, spaces, bins=bins, **limits)
+    return reader.pair(queries, sequences, vocabulary)
 
 
 def histogram(query: str, document: str, spaces: EmbeddingSpaces, bins: int, **limits) -> list[list[int]]:
     pairs = prepared([query], [document], spaces, bins, **limits)
-    return pairs.take(np.array([0]), np.array([0])).counts[0].tolist()
+    return pairs.batch(np.array([0]), np.array([0])).counts[0].tolist()
 
 
 # By hand: with five bins, -1 is in bin 0, 0 in bin int(0.5 * 4) = 2, 0.6 in int(0.8 * 4) = 3, and 1 in bin 3 unless the
@@ -79,10 +74,10 @@ def test_only_the_first_terms_count(in_bags, monkeypatch):
 
 def test_nothing_on_either_side():
     pairs = prepared(["", "a"], ["", "a"], spaces_of(PLANE), bins=5)
-    inputs = pairs.take(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]))
+    inputs = pairs.batch(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]))
     assert inputs.counts[:, 0].tolist() == [[0] * 5, [0] * 5, [0] * 5, [0, 0, 0, 0, 1]]
     assert inputs.lengths.tolist() == [0, 1]
-    alone = prepared([""], [""], spaces_of(PLANE), bins=5).take(np.array([0]), np.array([0]))
+    alone = prepared([""], [""], spaces_of(PLANE), bins=5).batch(np.array([0]), np.array([0]))
     assert alone.counts.tolist() == [[[0] * 5]]
 
 
@@ -122,15 +117,14 @@ def looped(query: str, document: str, spaces: EmbeddingSpaces, bins: int) -> np.
     return found
 
 
-@pytest.mark.parametrize("in_bags", [True, False])
-@pytest.mark.parametrize("bins", [2, 7, 30, 256])
+@pytest.mark.parametrize(("bins", "in_bags"), [(2, True), (30, True), (30, False), (256, True)])
 def test_histograms_are_those_of_a_loop(spaces, texts, bins, in_bags, monkeypatch):
     monkeypatch.setattr(histograms, "TERMS_IN_BAGS", 2**26 if in_bags else 0)
     queries, documents = texts
     pairs = prepared(queries, documents, spaces, bins)
     random = np.random.default_rng(2)
     rows, columns = random.integers(len(queries), size=80), random.integers(len(documents), size=80)
-    inputs = pairs.take(rows, columns)
+    inputs = pairs.batch(rows, columns)
     for row, column, counts in zip(rows, columns, inputs.counts.numpy(), strict=True):
         expected = looped(queries[row], documents[column], spaces, bins)
         np.testing.assert_array_equal(counts[: len(expected)], expected)
@@ -140,30 +134,37 @@ def test_histograms_are_those_of_a_loop(spaces, texts, bins, in_bags, monkeypatc
 def test_groups_are_pairs_with_one_query_each(spaces, texts):
     pairs = prepared(*texts, spaces, 30)
     queries, documents = np.array([3, 1, 3]), np.array([[0, 4], [4, 9], [2, 2]])
-    inputs = pairs.take(queries, documents)
+    inputs = pairs.batch(queries, documents)
     assert inputs.counts.shape[:2] == inputs.queries.shape == (3, 2)
-    apart = pairs.take(np.repeat(queries, 2), documents.ravel())
+    apart = pairs.batch(np.repeat(queries, 2), documents.ravel())
     np.testing.assert_array_equal(inputs.counts.flatten(0, 1), apart.counts)
     np.testing.assert_array_equal(inputs.queries.flatten(), apart.queries)
 
 
-def test_gates_are_those_of_the_terms_of_each_query(spaces):
-    pairs = prepared(["w3 w1", "", "w1 w5 w3"], ["w1"], spaces, 30)  # their terms are 1, 2 and 3 in this order
-    inputs = pairs.take(np.array([2, 0, 1, 2]), np.array([0, 0, 0, 0]))
-    assert inputs.gates[..., 0].tolist() == [[1, 2, 0], [0, 0, 0], [2, 3, 1]]
+@pytest.mark.parametrize("gates_by_idf", [True, False])
+def test_gates_are_those_of_the_terms_of_each_query(spaces, gates_by_idf):
+    documents = ["w3 w1 w3", "w1", "w7"]
+    pairs = prepared(["w3 w1", "", "w1 w55 w3"], documents, spaces, 30, gates_by_idf=gates_by_idf)
+    inputs = pairs.batch(np.array([2, 0, 1, 2]), np.array([0, 0, 0, 0]))
+    gates = dict(zip(WORDS[:50], spaces.in_vectors, strict=True)) | {"w55": np.zeros(spaces.dim)}  # has no vector
+    if gates_by_idf:  # of three documents; w55 as if it were in one of them
+        gates = {"w3": [np.log(4 / 1)], "w1": [np.log(4 / 2)], "w55": [np.log(4 / 1)]}
+    nothing = np.zeros_like(gates["w3"])
+    expected = [[gates["w3"], gates["w1"], nothing], [nothing] * 3, [gates["w1"], gates["w55"], gates["w3"]]]
+    np.testing.assert_allclose(inputs.gates, expected, rtol=1e-6)
     assert inputs.lengths.tolist() == [2, 0, 3]
     assert inputs.queries.tolist() == [2, 0, 1, 2]
 
 
-@pytest.mark.parametrize(("queries_a_block", "cells_a_block"), [(1, 2**20), (3, 50), (100, 1)])
-def test_blocks_of_any_size_count_alike(spaces, texts, monkeypatch, queries_a_block, cells_a_block):
+@pytest.mark.parametrize(("queries_per_block", "cells_per_block"), [(1, 2**20), (3, 50), (100, 1)])
+def test_blocks_of_any_size_count_alike(spaces, texts, monkeypatch, queries_per_block, cells_per_block):
     pairs = prepared(*texts, spaces, 30)
     rows, columns = np.repeat(np.arange(15), 25), np.tile(np.arange(25), 15)
-    expected = pairs.take(rows, columns).counts
-    monkeypatch.setattr(histograms, "QUERIES_PER_BLOCK", queries_a_block)
-    monkeypatch.setattr(histograms, "CELLS_PER_BLOCK", cells_a_block)
+    expected = pairs.batch(rows, columns).counts
+    monkeypatch.setattr(histograms, "QUERIES_PER_BLOCK", queries_per_block)
+    monkeypatch.setattr(histograms, "CELLS_PER_BLOCK", cells_per_block)
     assert len(pairs.blocks(rows, columns)) > 4
-    np.testing.assert_array_equal(pairs.take(rows, columns).counts, expected)
+    np.testing.assert_array_equal(pairs.batch(rows, columns).counts, expected)
 
 
 def test_blocks_have_every_pair_once_and_queries_of_similar_length(spaces, texts):
@@ -219,16 +220,42 @@ def test_pickles_hold_the_embeddings_only():
 
 
 def test_unknown_terms_of_documents_are_like_words_without_a_vector():
-    units = UnitVectors(spaces_of(PLANE), "in")
-    pairs = HistogramPairs(
-        queries=PackedSequences.from_lists([[0, 1]]),
-        query_ids=np.array([0, -1], dtype=np.int32),
-        query_rows=units.rows(["a", "zz"]),
-        gates=np.ones((2, 1), dtype=np.float32),
-        documents=PackedSequences.from_lists([[0, -1, -1]]),
-        document_rows=units.rows(["a"]),
-        matrix=units.matrix,
-        bins=5,
-    )
-    found = pairs.take(np.array([0]), np.array([0])).counts[0].tolist()
-    assert found == [[0, 0, 2, 0, 1], [0, 0, 3, 0, 0]]
+    reader, *_ = built(["a"], spaces_of(PLANE), bins=5)
+    pairs = reader.pair(["a zz"], PackedSequences.from_lists([[0, -1, -1]]), Vocabulary(["a"]))
+    assert pairs.batch(np.array([0]), np.array([0])).counts[0].tolist() == [[0, 0, 2, 0, 1], [0, 0, 3, 0, 0]]
+
+
+# The reader
+
+
+def test_batches_are_remembered_on_demand_and_for_the_same_pairs(spaces, texts):
+    pairs = prepared(*texts, spaces, 30)
+    rows, columns = np.repeat(np.arange(15), 25), np.tile(np.arange(25), 15)
+    batches = list(pairs.batches(rows, columns, 40, remember=False))
+    np.testing.assert_array_equal(np.sort(np.concatenate([numbers for numbers, _ in batches])), np.arange(15 * 25))
+    for numbers, inputs in batches:
+        np.testing.assert_array_equal(inputs.counts, pairs.batch(rows[numbers], columns[numbers]).counts)
+    remembered = pairs.batches(rows, columns, 40, remember=True)
+    assert pairs.batches(rows, columns, 40, remember=True) is remembered
+    assert len(list(pairs.batches(rows[:9], columns[:9], 40, remember=False))) == 1
+
+
+def test_idf_by_hand():
+    frequencies = Vocabulary(["a", "b"], np.array([5, 2]), np.array([3, 1]), num_documents=4)
+    np.testing.assert_allclose(idf(["b", "unseen", "a"], frequencies), np.log([5 / 1, 5 / 1, 5 / 3]), rtol=1e-6)
+
+
+@pytest.mark.parametrize("gates_by_idf", [True, False])
+def test_document_frequencies_are_counted_saved_and_told_apart(tmp_path, gates_by_idf):
+    texts, spaces = ["a b a", "b", "zz b"], spaces_of(PLANE)
+    reader, *_ = built(texts, spaces, gates_by_idf=gates_by_idf)
+    if gates_by_idf:
+        counts = dict(zip(reader.frequencies.terms, reader.frequencies.document_frequency.tolist(), strict=True))
+        assert counts == {word: sum(word in tokenise(text) for text in texts) for word in ("a", "b", "zz")}
+    reader.save(tmp_path)
+    loaded = Histograms(spaces, gates_by_idf=gates_by_idf)
+    loaded.load(tmp_path)
+    np.testing.assert_equal(loaded.identity_parts(), reader.identity_parts())
+    other = built(texts[:2], spaces, gates_by_idf=gates_by_idf)[0].identity_parts()
+    assert (str(other) != str(reader.identity_parts())) == gates_by_idf
+    assert (tmp_path / "frequencies").exists() == gates_by_idf

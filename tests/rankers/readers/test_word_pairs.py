@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from pt_neural.rankers.hashed import word_bags
 
-from pt_neural.rankers.pairs import PairTexts, exact_matches, moved, pair_up, rounds
-from pt_neural.text import PackedSequences, Vocabulary, WordHashing, pack_texts, tokenise
+from pt_neural.rankers.readers.reader import to_device
+from pt_neural.rankers.readers.word_pairs import PairTexts, WordPairs, exact_matches, pair_up
+from pt_neural.text import PackedSequences, Vocabulary, pack_texts, tokenise
 
 NUM_TERMS = 4
 QUERIES = st.lists(st.lists(st.integers(-1, NUM_TERMS - 1), max_size=5), min_size=1, max_size=4)
@@ -24,7 +24,7 @@ def drawn_pairs(data, queries, documents) -> tuple[np.ndarray, np.ndarray]:
     return pairs[:, 0], pairs[:, 1]
 
 
-def double_loop(query: list[int], document: list[int], width: int) -> list[list[int]]:
+def double_loop(query: list, document: list, width: int) -> list[list[int]]:
     """Row i: the positions j where the interaction matrix X is 1."""
     rows = [[j for j, word in enumerate(document) if word == term] for term in query]
     return rows + [[]] * (width - len(query))
@@ -34,6 +34,7 @@ def unpacked(matches) -> list[list[int]]:
     return [part.tolist() for part in matches.positions.tensor_split(matches.offsets[1:-1])][: len(matches.offsets) - 1]
 
 
+@settings(max_examples=50)
 @given(QUERIES, DOCUMENTS, st.sampled_from([None, 1, 3]), st.data())
 def test_matches_equal_a_double_loop(queries, documents, max_terms, data):
     rows, columns = drawn_pairs(data, queries, documents)
@@ -47,16 +48,17 @@ def test_matches_equal_a_double_loop(queries, documents, max_terms, data):
     assert not table.any()
 
 
+@settings(max_examples=50)
 @given(QUERIES, DOCUMENTS, st.data())
 def test_the_queries_of_each_document_stand_in_its_row(queries, documents, data):
-    of_pairs, columns = drawn_pairs(data, queries, documents)
+    query_rows, columns = drawn_pairs(data, queries, documents)
     _, columns = np.unique(columns, return_inverse=True)
-    pairing = pair_up(of_pairs, columns)
+    pairing = pair_up(query_rows, columns)
     places = pairing.places.numpy()
     assert len(set(places)) == len(places)
     width = pairing.queries.shape[1]
     assert (places // width).tolist() == columns.tolist()
-    assert pairing.queries.flatten()[pairing.places].tolist() == of_pairs.tolist()
+    assert pairing.queries.flatten()[pairing.places].tolist() == query_rows.tolist()
     assert width == max(1, np.bincount(columns).max(initial=0))
 
 
@@ -66,77 +68,103 @@ def test_pairs_keep_their_shape():
     assert pairing.places.tolist() == [[0, 2], [4, 1]]
 
 
-@given(st.lists(st.integers(0, 3), min_size=1, max_size=20), st.integers(1, 4))
-def test_rounds_share_out_all_pairs(documents, most):
-    documents = np.array(documents)
-    parts = rounds(documents, most)
-    assert sorted(np.concatenate(parts).tolist()) == list(range(len(documents)))
-    assert all(np.bincount(documents[part]).max() <= most for part in parts)
-    assert len(parts) == -(-np.bincount(documents).max() // most)
-
-
-def test_rounds_of_no_pairs():
-    assert [len(part) for part in rounds(np.zeros(0, dtype=np.int64), 3)] in ([], [0])
+def built(**options) -> tuple[WordPairs, PackedSequences, Vocabulary]:
+    sequences, terms = pack_texts(TEXTS)
+    vocabulary = Vocabulary(terms, np.bincount(sequences.terms, minlength=len(terms)))
+    reader = WordPairs(3, 6, **{"ngram_sizes": (1, 2), **options})
+    reader.build(TOPICS, sequences, vocabulary)
+    return reader, sequences, vocabulary
 
 
 @pytest.fixture
 def texts() -> PairTexts:
-    queries, query_terms = pack_texts(TOPICS)
-    documents, terms = pack_texts(TEXTS)
-    vocabulary, hashing = Vocabulary(terms), WordHashing.build([*terms, *query_terms], sizes=(1, 2))
-    return PairTexts(
-        queries,
-        vocabulary.ids(query_terms),
-        documents,
-        len(vocabulary),
-        query_terms=3,
-        document_terms=6,
-        matches=True,
-        query_bags=word_bags(query_terms, hashing),
-        document_bags=word_bags(terms, hashing),
-    )
+    reader, sequences, vocabulary = built()
+    return reader.pair(TOPICS, sequences, vocabulary)
 
 
-def words(texts: PairTexts, side: str, taken) -> list[list[str]]:
+def words(reader: WordPairs, batch) -> list[list[str]]:
     """The texts of a batch, told by the letter n-grams of their words."""
-    corpus = {"query": texts.hashed_queries, "document": texts.hashed_documents}[side]
-    every = {"query": pack_texts(TOPICS)[1], "document": pack_texts(TEXTS)[1]}[side]
-    told = {tuple(np.flatnonzero(corpus.bags[[row]].toarray()[0])): word for row, word in enumerate(every)}
-    bags = [part.tolist() for part in taken.ngrams.tensor_split(taken.bags[1:-1])]
-    names = [told.get(tuple(sorted(bag))) for bag in bags]
-    return [[names[word] for word in part] for part in taken.words.tensor_split(taken.offsets[1:-1])]
+    known = pack_texts(TOPICS + TEXTS)[1]
+    names = {
+        tuple(np.flatnonzero(bag)): word for word, bag in zip(known, reader.hashing.bags(known).toarray(), strict=True)
+    }
+    bags = [tuple(sorted(part.tolist())) for part in batch.ngrams.tensor_split(batch.bags[1:-1])]
+    found = [names.get(bag) for bag in bags]
+    return [[found[word] for word in part] for part in batch.words.tensor_split(batch.offsets[1:-1])]
 
 
 @pytest.mark.parametrize(
     ("queries", "documents"), [([0, 3, 1], [4, 0, 3]), ([1, 2], [[0, 3], [3, 1]]), ([0, 0, 1, 2, 3], [0, 3, 0, 1, 3])]
 )
-def test_a_batch_has_each_text_once_and_the_longest_document_first(texts, queries, documents):
+def test_a_batch_has_each_text_once_and_the_longest_document_first(queries, documents):
+    reader, sequences, vocabulary = built(num_ngrams=100)
     queries, documents = np.array(queries), np.array(documents)
-    batch = texts.take(queries, documents)
-    told = {"query": words(texts, "query", batch.queries), "document": words(texts, "document", batch.documents)}
-    assert len(told["query"]) == len(np.unique(queries))
-    assert len(told["document"]) == len(np.unique(documents))
-    lengths = list(map(len, told["document"]))
+    batch = reader.pair(TOPICS, sequences, vocabulary).batch(queries, documents)
+    names = {word: word for word in pack_texts(TEXTS)[1]}  # other words have only some of their n-grams
+    query_words, document_words = words(reader, batch.queries), words(reader, batch.documents)
+    assert len(query_words) == len(np.unique(queries))
+    assert len(document_words) == len(np.unique(documents))
+    lengths = list(map(len, document_words))
     assert lengths == sorted(lengths, reverse=True)
     assert batch.pairing.places.shape == documents.shape
-    of_pairs = np.broadcast_to(queries.reshape(-1, *[1] * (documents.ndim - 1)), documents.shape).ravel()
+    query_rows = np.broadcast_to(queries.reshape(-1, *[1] * (documents.ndim - 1)), documents.shape).ravel()
     width = batch.pairing.queries.shape[1]
     matches = unpacked(batch.matches)
     for number, place in enumerate(batch.pairing.places.flatten().tolist()):
-        query, text = tokenise(TOPICS[of_pairs[number]])[:3], tokenise(TEXTS[documents.ravel()[number]])[:6]
-        assert told["query"][batch.pairing.queries.flatten()[place]] == query
-        assert told["document"][place // width] == text
-        expected = [[j for j, word in enumerate(text) if word == term] for term in query]
-        assert matches[3 * number : 3 * number + 3] == expected + [[]] * (3 - len(query))
+        query, text = tokenise(TOPICS[query_rows[number]])[:3], tokenise(TEXTS[documents.ravel()[number]])[:6]
+        read = query_words[batch.pairing.queries.flatten()[place]]
+        assert [names.get(word) for word in read] == [names.get(word) for word in query]
+        assert document_words[place // width] == text
+        assert matches[3 * number : 3 * number + 3] == double_loop(query, text, 3)
 
 
-def test_lengths_are_those_that_count(texts):
-    assert texts.lengths(np.arange(5)).tolist() == [6, 0, 1, 6, 0]
+def test_pairs_of_texts_that_were_read_have_matches_and_pairing_alone(texts):
+    queries, documents = np.array([0, 1, 0]), np.array([3, 3, 0])
+    pairs = texts.match(queries, documents, np.array([1, 1, 0]))
+    assert pairs.queries is pairs.documents is None
+    assert unpacked(pairs.matches) == unpacked(texts.batch(queries, documents).matches)
+    assert pairs.pairing.queries.tolist() == [[0, 0], [0, 1]]
+    assert pairs.pairing.places.tolist() == [2, 3, 0]
+    assert texts.lengths.tolist() == [6, 0, 1, 6, 0]
+
+
+def test_a_reader_without_words_or_without_matches():
+    reader, sequences, vocabulary = built(ngram_sizes=None)
+    batch = reader.pair(TOPICS, sequences, vocabulary).batch(np.array([0]), np.array([3]))
+    assert reader.hashing is batch.queries is batch.documents is None
+    assert reader.identity_parts() == ({}, [])
+    assert unpacked(batch.matches) == [[1], [], []]
+    reader, sequences, vocabulary = built(matches=False)
+    assert reader.pair(TOPICS, sequences, vocabulary).batch(np.array([0]), np.array([3])).matches is None
+
+
+def test_the_most_frequent_ngrams_of_the_documents_count(tmp_path):
+    reader, sequences, vocabulary = built(num_ngrams=3)
+    assert set(reader.hashing.ngrams) == {"#", "t", "e"}  # '#' is on both sides of every word
+    reader.save(tmp_path)
+    loaded = WordPairs(3, 6, ngram_sizes=(1, 2))
+    loaded.load(tmp_path)
+    assert loaded.identity_parts() == reader.identity_parts() != built()[0].identity_parts()
+    one, other = (
+        with_it.pair(TOPICS, sequences, vocabulary).batch(np.array([1]), np.array([0])) for with_it in (reader, loaded)
+    )
+    for first, second in zip(one.documents, other.documents, strict=True):
+        assert torch.equal(first, second)
+
+
+def test_texts_are_read_alone_as_in_pairs(texts):
+    reader, sequences, vocabulary = built()
+    queries, documents = reader.read_queries(TOPICS), reader.read_documents(sequences, vocabulary)
+    assert (len(queries), len(documents)) == (len(TOPICS), len(TEXTS))
+    for alone, paired in ((queries, texts.hashed_queries), (documents, texts.hashed_documents)):
+        numbers = np.array([3, 1, 0])
+        for first, second in zip(alone.take(numbers), paired.take(numbers), strict=True):
+            assert torch.equal(first, second)
 
 
 def test_tuples_of_tensors_move_whole(texts):
-    batch = texts.take(np.array([0]), np.array([0]))._replace(matches=None)
-    elsewhere = moved(batch, torch.device("meta"))
+    batch = texts.batch(np.array([0]), np.array([0]))._replace(matches=None)
+    elsewhere = to_device(batch, torch.device("meta"))
     assert elsewhere.matches is None
     assert type(elsewhere.queries) is type(batch.queries)
     assert elsewhere.pairing.places.is_meta

@@ -19,14 +19,14 @@ BOUNDARY = "#"
 class WordHashing:
     """Turns words into counts of the letter n-grams of ``#word#`` (CLSM paper, section 3.2; Duet paper, section 3.2).
 
-    A word that was never seen still has those of its n-grams that were; n-grams that were never seen are dropped.
+    A new word still has the n-grams that it shares with known words; unknown n-grams are dropped.
 
     Args:
-        ngrams: The n-grams that count; an n-gram's position is its column.
+        ngrams: The known n-grams; an n-gram's position is its column.
         sizes: Lengths of the n-grams, such as ``(3,)`` for letter trigrams.
 
     Raises:
-        ValueError: If an n-gram occurs twice or holds a newline, or a size is below 1.
+        ValueError: If an n-gram is repeated or contains a newline, or if a size is below 1.
 
     Example::
 
@@ -44,22 +44,16 @@ class WordHashing:
         if not self.sizes or self.sizes[0] < 1:
             raise ValueError(f"sizes must be lengths of at least 1, not {sizes!r}")
         if len(set(self.ngrams)) < len(self.ngrams) or any("\n" in ngram for ngram in self.ngrams):
-            raise ValueError("n-grams must be distinct and hold no newline")
+            raise ValueError("n-grams must be distinct and contain no newline")
 
     @classmethod
     def build(
-        cls,
-        words: Vocabulary | Iterable[str],
-        *,
-        sizes: Sequence[int] = (3,),
-        max_ngrams: int | None = None,
+        cls, words: Vocabulary | Iterable[str], *, sizes: Sequence[int] = (3,), max_ngrams: int | None = None
     ) -> "WordHashing":
-        """Collect the n-grams of words, by falling frequency, equal ones in alphabetical order.
+        """Collect the n-grams of distinct words, by falling frequency, ties in alphabetical order.
 
-        Args:
-            words: Distinct words, or a vocabulary, whose collection frequencies then weigh the n-grams.
-            sizes: Lengths of the n-grams.
-            max_ngrams: Keep only that many of the most frequent n-grams; None keeps all.
+        With a vocabulary that has collection frequencies, these count for the n-grams of its words. ``max_ngrams``
+        keeps only the most frequent; None keeps all.
         """
         frequencies: Iterable[int] = repeat(1)
         if isinstance(words, Vocabulary):
@@ -77,27 +71,14 @@ class WordHashing:
         return {ngram: column for column, ngram in enumerate(self.ngrams)}
 
     def bags(self, words: Iterable[str]) -> csr_array:
-        """The counts of n-grams, one row a word: the matrix W_f of the CLSM paper.
-
-        Args:
-            words: Any words; give each one once.
-
-        Returns:
-            Sparse float32 matrix of shape ``(number of words, len(self))``.
-        """
+        """The n-gram counts of distinct words: sparse float32 (words, len(self)), W_f of the CLSM paper."""
         columns, lengths = [], []
         for word in words:
             known = [self._columns[ngram] for ngram in letter_ngrams(word, self.sizes) if ngram in self._columns]
             columns.extend(known)
             lengths.append(len(known))
-        counts = csr_array(
-            (
-                np.ones(len(columns), dtype=np.float32),
-                np.array(columns, dtype=np.int64),
-                offsets_of(np.array(lengths, dtype=np.int64)),
-            ),
-            shape=(len(lengths), len(self)),
-        )
+        ones, offsets = np.ones(len(columns), dtype=np.float32), offsets_of(np.array(lengths, dtype=np.int64))
+        counts = csr_array((ones, np.array(columns, dtype=np.int64), offsets), shape=(len(lengths), len(self)))
         counts.sum_duplicates()
         return counts
 
@@ -108,18 +89,14 @@ class WordHashing:
         return f"WordHashing({len(self):,} n-grams of {' and '.join(map(str, self.sizes))} letters)"
 
     def save(self, directory: str | Path) -> None:
-        """Write ``ngrams.txt`` (UTF-8, one a line) and ``ngrams.json``, their sizes."""
+        """Write ``ngrams.txt`` (UTF-8, one n-gram per line) and ``ngrams.json`` (their sizes)."""
         directory = Path(directory)
         write_lines(directory / "ngrams.txt", self.ngrams)
         write_json(directory / "ngrams.json", {"sizes": list(self.sizes)})
 
     @classmethod
     def load(cls, directory: str | Path) -> "WordHashing":
-        """Read what :meth:`save` wrote.
-
-        Raises:
-            ArtifactError: If a file is missing or damaged; it is named.
-        """
+        """Read what :meth:`save` wrote; ArtifactError names a file that is missing or damaged."""
         directory = Path(directory)
         ngrams, settings = read_lines(directory / "ngrams.txt"), read_json(directory / "ngrams.json")
         try:
