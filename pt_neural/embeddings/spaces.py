@@ -130,7 +130,7 @@ class EmbeddingSpaces(pt.Artifact):
 
         The paper gives few settings. Window, epochs and subsampling (5, 5 and 1e-3 in the word2vec program) were
         chosen on the dev queries of ``neural:pydocs``, a collection of 2.6 million words, by
-        ``pipelines/embedding_settings.py``. Much larger collections need fewer epochs.
+        ``pipelines/settings.py``. Much larger collections need fewer epochs.
 
         Args:
             texts: A corpus iterator, a frame of topics (column ``query``, else ``fields``), or an iterable of
