@@ -23,20 +23,10 @@ def checked_number(
     most: float | None = None,
     optional: bool = False,
 ) -> int | float | None:
-    """Return the value, which may be one of NumPy's, as a Python number, which JSON can hold.
+    """Return an integer or any number (``kind``), which may be NumPy's, as a Python number, which JSON can hold.
 
-    Args:
-        name: Name of the argument.
-        value: The value.
-        kind: ``int`` if it must be an integer, ``float`` if it may be any number.
-        least: Smallest value allowed.
-        above: Largest value too small to be allowed.
-        most: Largest value allowed.
-        optional: Whether it may be None.
-
-    Raises:
-        TypeError: If it is not a number of that kind.
-        ValueError: If it is out of range or infinite.
+    TypeError if it is not of that kind; ValueError if it is below ``least``, not above ``above``, over ``most``, or
+    infinite. If it is ``optional``, None is fine.
 
     Example::
 
@@ -59,12 +49,7 @@ def checked_number(
 
 
 def checked_integers(name: str, values: Any, *, least: int) -> tuple[int, ...]:
-    """Return a sequence of at least one integer as a tuple of Python integers.
-
-    Raises:
-        TypeError: If it is not a sequence of integers.
-        ValueError: If it is empty, or an integer is below ``least``.
-    """
+    """Return a sequence of at least one integer, none below ``least``, as a tuple of Python integers."""
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise TypeError(f"{name} must be a sequence of integers, such as ({max(least, 3)},), not {values!r:.80}")
     checked = tuple(checked_number(f"each number of {name}", value, int, least=least) for value in values)

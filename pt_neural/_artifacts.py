@@ -27,9 +27,9 @@ def atomic_directory(
     Args:
         path: The directory to create. Missing parents are created.
         overwrite: Replace an artifact that is already there; it stays untouched until the block ends.
-        type: Type of the artifact to be written, as in :func:`write_metadata`; if given, one of another type or format
-            is refused at once, not only in the end.
-        format: Its format, likewise.
+        type: Type of the artifact to be written. If given, an artifact of another type or format at ``path`` is refused
+            at once, not only at the end.
+        format: Its format.
 
     Raises:
         FileExistsError: If ``path`` exists and ``overwrite`` is false, if it is a file, or if it holds anything but an
@@ -114,15 +114,21 @@ def write_json(path: str | os.PathLike, value: Any) -> None:
     Path(path).write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def read_json(path: str | os.PathLike) -> Any:
-    """Read JSON; a missing or damaged file raises :class:`ArtifactError` naming it."""
-    path = Path(path)
+@contextmanager
+def reading(path: str | os.PathLike, *damage: type[Exception]) -> Iterator[None]:
+    """Turn the errors of reading a missing or damaged file into an :class:`ArtifactError` that names it."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        yield
     except FileNotFoundError:
         raise ArtifactError(f"{path} is missing; the directory is not a complete artifact") from None
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except damage as error:
         raise ArtifactError(f"{path} is damaged: {error}") from None
+
+
+def read_json(path: str | os.PathLike) -> Any:
+    """Read JSON; a missing or damaged file raises :class:`ArtifactError` naming it."""
+    with reading(path, UnicodeDecodeError, json.JSONDecodeError):
+        return json.loads(Path(path).read_text(encoding="utf-8"))
 
 
 def write_tensors(path: str | os.PathLike, tensors: dict[str, np.ndarray]) -> None:
@@ -141,32 +147,14 @@ def read_tensors(path: str | os.PathLike) -> dict[str, np.ndarray]:
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
-    try:
+    with reading(path, SafetensorError, OSError, ValueError, TypeError, KeyError):
         return load_file(path)
-    except FileNotFoundError:
-        raise ArtifactError(f"{path} is missing; the directory is not a complete artifact") from None
-    except (SafetensorError, OSError, ValueError, TypeError, KeyError) as error:
-        raise ArtifactError(f"{path} is damaged: {error}") from None
 
 
 def load_array(path: str | os.PathLike, *, dtype: type, ndim: int = 1, memory_map: bool = True) -> np.ndarray:
-    """Read a ``.npy`` file that must hold a certain kind of array; nothing is ever unpickled.
-
-    Args:
-        path: The file.
-        dtype: The dtype that the array must have.
-        ndim: The number of dimensions that it must have.
-        memory_map: Map the file, read-only, instead of reading it.
-
-    Raises:
-        ArtifactError: If the file is missing, damaged, or holds another kind of array.
-    """
-    try:
+    """Read, or memory-map, a ``.npy`` file that must hold an array of this kind; nothing is ever unpickled."""
+    with reading(path, ValueError, EOFError, OSError):
         array = np.load(path, mmap_mode="r" if memory_map else None, allow_pickle=False)
-    except FileNotFoundError:
-        raise ArtifactError(f"{path} is missing; the directory is not a complete artifact") from None
-    except (ValueError, EOFError, OSError) as error:
-        raise ArtifactError(f"{path} is damaged: {error}") from None
     if array.dtype != dtype or array.ndim != ndim:
         raise ArtifactError(
             f"{path} is damaged: it holds {array.ndim} dimensions of {array.dtype}, not {ndim} of {np.dtype(dtype)}"
@@ -181,13 +169,7 @@ def write_metadata(directory: str | os.PathLike, *, type: str, format: str, vers
 
 
 def read_metadata(directory: str | os.PathLike, *, type: str, format: str, version: int = 1) -> dict[str, Any]:
-    """Read and check ``pt_meta.json``.
-
-    Args:
-        directory: The artifact's directory.
-        type: The expected artifact type, such as ``"forward_index"``.
-        format: The expected artifact format.
-        version: The newest version of the format that can be read.
+    """Read and check ``pt_meta.json``; ``version`` is the newest version of the format that can be read.
 
     Raises:
         FileNotFoundError: If there is no such directory.

@@ -14,11 +14,11 @@ class _RankLoss(measures.Measure):
     SSI paper, section 4: "the percentage of tuples in R that are incorrectly ordered", from 0 to 1; smaller is better.
     The paper estimates it from 100,000 random tuples; here all pairs of the run count, which gives the exact value.
 
-    A tie counts as half a pair. Relevant documents that were not retrieved count as ranked below all others, wrong in
-    every pair, so a query for which nothing was retrieved has 1. A query without relevant documents has 0, and so does
-    one for which only relevant documents were retrieved. Documents without a judgement are not relevant. For queries
-    whose relevant documents are all in the run, it is one minus the area under the ROC curve
-    (:func:`~pt_neural.experiment.auc_per_query`).
+    A tie counts as half a pair. Relevant documents that were not retrieved count as ranked below all others, so all
+    their pairs are in the wrong order, and a query that retrieves nothing has rank loss 1. A query without relevant
+    documents has 0, and so does one that retrieves relevant documents only. Documents without a judgement are not
+    relevant. For queries whose relevant documents are all in the run, rank loss is one minus the area under the ROC
+    curve (:func:`~pt_neural.experiment.auc_per_query`).
 
     The parameter ``rel`` is the lowest label of a relevant document, 1 by default: ``RankLoss(rel=2)``.
 
@@ -74,16 +74,8 @@ def share_in_order(queries: np.ndarray, scores: np.ndarray, relevant: np.ndarray
     """The share of pairs of a relevant row and another row of the same query that the scores put in the right order.
 
     This is the area under the ROC curve of each query, computed from the sum of the ranks of its relevant rows (the
-    Mann-Whitney statistic). Tied rows share the mean of their ranks, so that a tie counts as half a pair.
-
-    Args:
-        queries: Shape (rows,), the query of each row, from 0 to ``count - 1``.
-        scores: Shape (rows,).
-        relevant: Shape (rows,), bool.
-        count: Number of queries.
-
-    Returns:
-        Shape (count,), float64; NaN for queries whose rows are all relevant, or all not.
+    Mann-Whitney statistic). Tied rows share the mean of their ranks, so that a tie counts as half a pair. ``queries``
+    are numbers below ``count``. Returns float64 (count,); NaN for queries whose rows are all relevant, or all not.
     """
     order = np.lexsort((scores, queries))
     queries, scores, relevant = queries[order], scores[order], relevant[order]
@@ -99,7 +91,7 @@ def share_in_order(queries: np.ndarray, scores: np.ndarray, relevant: np.ndarray
 
 
 def parse_measure(measure: ir_measures.Measure | str) -> ir_measures.Measure:
-    """A measure of ir_measures, also by its name there (``"nDCG@10"``) or in trec_eval (``"ndcg_cut_10"``)."""
+    """A measure of ir_measures, by itself or by its name there (``"nDCG@10"``) or in trec_eval (``"ndcg_cut_10"``)."""
     if not isinstance(measure, str):
         return measure
     try:
@@ -109,7 +101,7 @@ def parse_measure(measure: ir_measures.Measure | str) -> ir_measures.Measure:
     try:
         return ir_measures.parse_trec_measure(measure)[0]
     except ValueError:
-        raise ValueError(f"{measure!r} is no measure of ir_measures; nDCG@10, AP and RR@10 are") from None
+        raise ValueError(f"{measure!r} is not a measure of ir_measures; nDCG@10, AP and RR@10 are") from None
 
 
 class RunEvaluator:
@@ -117,17 +109,8 @@ class RunEvaluator:
 
     A measure with a cut-off k is given only the k best rows of each query (and all that tie with the k-th), since it
     ignores the others; this makes a hundred evaluations cheap. One that first drops unjudged documents
-    (``judged_only``) is given all rows.
-
-    Args:
-        rows: Frame with ``qid`` and ``docno``.
-        qrels: Frame with ``qid``, ``docno``, ``label``.
-        qids: Queries to evaluate. Those without judgements are left out; those without rows get the measure's value for
-            empty results, which is 0 for most.
-        measure: A measure of ir_measures.
-
-    Raises:
-        ValueError: If no query has a judgement.
+    (``judged_only``) is given all rows. Queries without judgements are left out; those without rows get the measure's
+    value for empty results, which is 0 for most. ValueError if no query has a judgement.
     """
 
     def __init__(self, rows: pd.DataFrame, qrels: pd.DataFrame, qids: Iterable[str], measure: ir_measures.Measure):
@@ -146,20 +129,13 @@ class RunEvaluator:
         self._takes_frames = hasattr(measure, "runtime_impl")  # ir_measures is slow at making frames of dicts
 
     def __call__(self, scores: np.ndarray) -> np.ndarray:
-        """Evaluate one score vector.
-
-        Args:
-            scores: Shape ``(len(rows),)``.
-
-        Returns:
-            The measure for each of ``qids``, float64.
-        """
-        run = self._frame(scores) if self._takes_frames else self._dicts(scores)
+        """The measure for each of ``qids``, float64, if the rows have these scores."""
+        if self._takes_frames:
+            run = self._frame(scores)
+        else:
+            run = {qid: self._best(rows, scores[rows]) for qid, rows in self._blocks.items()}
         values = {metric.query_id: metric.value for metric in self._evaluator.iter_calc(run)}
         return np.array([values.get(qid, self._default) for qid in self.qids])
-
-    def _dicts(self, scores: np.ndarray) -> dict[str, dict[str, float]]:
-        return {qid: self._best(rows, scores[rows]) for qid, rows in self._blocks.items()}
 
     def _frame(self, scores: np.ndarray) -> pd.DataFrame:
         sizes = [len(rows) for rows in self._blocks.values()]

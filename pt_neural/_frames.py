@@ -1,4 +1,4 @@
-"""Frames: checks of their columns, and scores and hits as frames; the one place that decides on ranks and ties."""
+"""Frames: checks of columns, and scores and hits as frames; ranks and ties are decided here only."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -8,18 +8,12 @@ import pandas as pd
 
 
 def require_columns(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
-    """Raise ValueError if a frame lacks columns, and TypeError if it is not a frame.
-
-    Args:
-        frame: What was given.
-        columns: The columns that it must have.
-        what: What to call it in the message.
-    """
+    """Raise TypeError if ``what``, as the message calls it, is not a frame, and ValueError if a column is missing."""
     if not isinstance(frame, pd.DataFrame):
         raise TypeError(f"{what} must be a frame with {', '.join(columns)}, not {frame!r:.80}")
-    lacking = [column for column in columns if column not in frame]
-    if lacking:
-        raise ValueError(f"{what} lacks {', '.join(lacking)}; it has {', '.join(map(str, frame)) or 'no columns'}")
+    missing = [column for column in columns if column not in frame]
+    if missing:
+        raise ValueError(f"{what} lacks {', '.join(missing)}; it has {', '.join(map(str, frame)) or 'no columns'}")
 
 
 def with_numeric_labels(qrels: pd.DataFrame, what: str) -> pd.DataFrame:
@@ -27,24 +21,17 @@ def with_numeric_labels(qrels: pd.DataFrame, what: str) -> pd.DataFrame:
     require_columns(qrels, ("qid", "docno", "label"), what)
     labels = pd.to_numeric(qrels["label"], errors="coerce")
     if labels.isna().any():
-        raise ValueError(f"{what} has {int(labels.isna().sum())} rows whose label is no number")
+        raise ValueError(f"{what} has {int(labels.isna().sum())} rows whose label is not a number")
     return qrels.assign(label=labels)
 
 
 class Hits(NamedTuple):
-    """The results of a batch of queries, best first within each query.
+    """The results of a batch of queries, best first within each query."""
 
-    Attributes:
-        queries: int64 array, the number of each hit's query in the batch; ascending.
-        documents: int64 array of document numbers.
-        scores: float64 array.
-        ranks: int64 array, from 0 within each query.
-    """
-
-    queries: np.ndarray
-    documents: np.ndarray
-    scores: np.ndarray
-    ranks: np.ndarray
+    queries: np.ndarray  # the number of each hit's query in the batch, ascending, int64
+    documents: np.ndarray  # document numbers, int64
+    scores: np.ndarray  # float64
+    ranks: np.ndarray  # from 0 within each query, int64
 
 
 _NO_HITS = Hits(*(np.empty(0, dtype=kind) for kind in (np.int64, np.int64, np.float64, np.int64)))
@@ -55,10 +42,7 @@ def retrieved_frame(
 ) -> pd.DataFrame:
     """One row per hit: the columns of its query, then ``docno``, ``score`` and ``rank``.
 
-    Args:
-        queries: The query frame that was searched.
-        chunks: Its hits in chunks; queries are numbered by row of the frame.
-        docnos: The docno of each document.
+    Queries are numbered by row of the query frame, documents by their place in ``docnos``.
     """
     rows, documents, scores, ranks = (np.concatenate(parts) for parts in zip(_NO_HITS, *chunks, strict=True))
     frame = queries.drop(columns=["score", "rank"], errors="ignore").take(rows).reset_index(drop=True)
@@ -66,23 +50,15 @@ def retrieved_frame(
 
 
 def with_scores(frame: pd.DataFrame, scores: np.ndarray) -> pd.DataFrame:
-    """Return a copy of a result frame with new ``score`` and ``rank`` columns, rows in the same order.
-
-    Args:
-        frame: Result frame with ``qid`` and ``docno``.
-        scores: One score per row, shape ``(len(frame),)``.
-    """
+    """A copy of a result frame with new ``score`` and ``rank`` columns, rows in the same order."""
     scores = np.asarray(scores, dtype=np.float64)
     return frame.assign(score=scores, rank=ranks(frame["qid"], scores, frame["docno"]))
 
 
 def ranks(qids: pd.Series, scores: np.ndarray, docnos: pd.Series) -> np.ndarray:
-    """Ranks from 0 within each query, by falling score, ties in ascending order of docno.
+    """Ranks from 0 within each query, int64, by falling score, ties in ascending order of docno.
 
     Rows with the same score and docno keep their order. NaN scores rank last.
-
-    Returns:
-        int64 array of shape ``(len(scores),)``.
     """
     queries, _ = pd.factorize(qids)
     order = np.lexsort((-scores, queries))

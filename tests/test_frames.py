@@ -50,5 +50,5 @@ def test_columns_and_labels_are_checked():
         require_columns(pd.DataFrame({"qid": []}), ["qid", "query"], "topics")
     qrels = pd.DataFrame({"qid": "q", "docno": "d", "label": ["1", 2.0, True]})
     assert with_numeric_labels(qrels, "qrels")["label"].tolist() == [1, 2, 1]
-    with pytest.raises(ValueError, match="qrels has 2 rows whose label is no number"):
+    with pytest.raises(ValueError, match="qrels has 2 rows whose label is not a number"):
         with_numeric_labels(qrels.assign(label=[None, "good", 1]), "qrels")

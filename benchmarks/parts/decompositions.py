@@ -12,10 +12,10 @@ from gensim.matutils import Sparse2Corpus
 from gensim.models import LsiModel
 from parts.collection import Collection
 from parts.rates import line, spread
-from pt_neural.models.truncated_svd import decompose
 from scipy.sparse import csr_array, csr_matrix
 from sklearn.decomposition import TruncatedSVD
 
+from pt_neural.models.clsm.lsa import decompose
 from pt_neural.text import TfIdf
 
 DOCUMENTS = 10_000

@@ -15,18 +15,11 @@ _LONGEST_LINK = 200
 
 @dataclass(frozen=True)
 class BeirFolder:
-    """The files of a test collection. Errors name file and line.
+    """The files of a test collection; JSON Lines files may be gzipped. Errors name file and line.
 
     Args:
         path: Folder with ``queries.jsonl`` and ``qrels/SPLIT.tsv``.
-        corpus_path: Folder with ``corpus.jsonl``; None if it is ``path``. JSON Lines files may be gzipped
-            (``.jsonl.gz``).
-
-    Example::
-
-        folder = BeirFolder(Path("collections/cacm"))
-        document = next(folder.documents())
-        folder.qrels("test").columns.tolist()  # ['qid', 'docno', 'label']
+        corpus_path: Folder with ``corpus.jsonl``; None if it is ``path``.
     """
 
     path: Path
@@ -35,7 +28,7 @@ class BeirFolder:
     @property
     def corpus_file(self) -> Path:
         """The file of documents, plain or gzipped."""
-        return _one_of(self.corpus_path or self.path, "corpus")
+        return _find(self.corpus_path or self.path, "corpus")
 
     def documents(self) -> Iterator[dict[str, str]]:
         """The documents, as dicts of ``docno``, ``title``, ``text`` and other fields that are strings."""
@@ -46,7 +39,7 @@ class BeirFolder:
 
     def queries(self) -> pd.DataFrame:
         """The queries of all splits, as a frame of ``qid`` and ``query``."""
-        path, found = _one_of(self.path, "queries"), {}
+        path, found = _find(self.path, "queries"), {}
         for number, record in _read_records(path):
             qid = str(record["_id"])
             if qid in found:
@@ -87,7 +80,7 @@ class BeirFolder:
         return path
 
 
-def _one_of(folder: Path, name: str) -> Path:
+def _find(folder: Path, name: str) -> Path:
     for extension in (".jsonl", ".jsonl.gz"):
         if (folder / (name + extension)).exists():
             return _followed(folder / (name + extension))

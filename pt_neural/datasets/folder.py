@@ -22,7 +22,7 @@ class FolderDataset(pt.datasets.Dataset):
         path: The folder; may be relative or start with ``~``.
 
     Raises:
-        FileNotFoundError: If there is no such folder, or nothing of the layout in it.
+        FileNotFoundError: If there is no such folder, or if it holds no file of the layout.
 
     Source: Thakur et al., BEIR, NeurIPS 2021 (datasets and benchmarks).
 
@@ -48,7 +48,7 @@ class FolderDataset(pt.datasets.Dataset):
         return iter(pt.tqdm(folder.documents(), **progress))
 
     def get_topics(self, variant: str | None = None) -> pd.DataFrame:
-        """The queries with judgements in a split, or without ``variant`` all queries: qid, query."""
+        """The queries with judgements in the split ``variant``, or all queries: qid, query."""
         queries = self._folder().queries()
         if variant is None:
             return queries
@@ -56,7 +56,7 @@ class FolderDataset(pt.datasets.Dataset):
         return queries[judged].reset_index(drop=True)
 
     def get_qrels(self, variant: str | None = None) -> pd.DataFrame:
-        """The judgements of a split, without ``variant`` those of ``test`` or of the only split: qid, docno, label."""
+        """The judgements of the split ``variant``; by default, of ``test`` or of the only split: qid, docno, label."""
         folder = self._folder()
         splits = folder.splits()
         if variant is None and "test" not in splits and len(splits) > 1:
@@ -102,7 +102,7 @@ class TextLoader(pt.Transformer):
     """Adds fields of the collection's documents as columns; rows, their order and their index stay.
 
     The fields are read on first use and held in memory; loaders of one collection share them. Takes a frame with
-    ``docno``; returns it with one ``str`` column per field, which replaces a column of that name.
+    ``docno``; returns it with one ``str`` column per field, which replaces any column of that name.
 
     Args:
         path: The folder with the collection's ``corpus.jsonl[.gz]``.
@@ -111,11 +111,6 @@ class TextLoader(pt.Transformer):
 
     Raises:
         ValueError: If the collection has no such field; on use, if a docno is not in the collection.
-
-    Example::
-
-        loader = pt.get_dataset("neural:pydocs").text_loader(["title", "text"])
-        (index.bm25() % 100 >> loader).search("eigenvalues")
     """
 
     schematic = {"label": "TextLoader", "help_url": None}
@@ -148,7 +143,7 @@ class TextLoader(pt.Transformer):
         return inp.assign(**{name: documents[name].array.take(positions) for name in self.fields})
 
     def fuse_rank_cutoff(self, k: int) -> pt.Transformer:
-        """Cut first, then load."""
+        """Load the text of the first ``k`` documents only."""
         return pt.RankCutoff(k) >> self
 
     def __repr__(self) -> str:

@@ -55,14 +55,9 @@ class Word2VecSettings:
 def train_word2vec(
     texts: Iterable[Any] | pd.DataFrame, settings: Word2VecSettings, *, fields: Sequence[str], verbose: bool
 ) -> tuple[Vocabulary, np.ndarray, np.ndarray]:
-    """Train on texts, which are read once and kept on disk as term ids meanwhile.
+    """Train on texts, which are read once and kept on disk as term ids meanwhile; see :func:`token_lists`.
 
-    Returns:
-        The vocabulary, the IN matrix and the OUT matrix, float32 of shape ``(len(vocabulary), dim)``.
-
-    Raises:
-        TypeError: If the texts are not of a kind that :func:`token_lists` knows.
-        ValueError: If no word occurs ``min_count`` times.
+    Returns the vocabulary and the IN and OUT matrices, float32 (words, dim); ValueError if no word is frequent enough.
     """
     with TemporaryDirectory() as name:
         directory = Path(name)
@@ -109,7 +104,7 @@ def _fit(
 
 
 class _Sentences:
-    """What gensim iterates over in each epoch: lists of term ids, without the words left out (-1)."""
+    """What gensim iterates over in each epoch: lists of term ids, without unknown words (-1)."""
 
     def __init__(self, sequences: PackedSequences, bar: Any):
         self.sequences = sequences
@@ -124,15 +119,9 @@ class _Sentences:
 
 
 def token_lists(texts: Iterable[Any] | pd.DataFrame, fields: Sequence[str]) -> Iterator[list[str]]:
-    """Tokens of each text.
+    """Tokens of each text: the rows of a frame, or documents (mappings), strings or lists of tokens.
 
-    Args:
-        texts: A frame with ``query`` or with text columns, or an iterable of documents (mappings), strings, or lists of
-            tokens. None and NaN are texts without tokens.
-        fields: The fields of documents and frames that hold their text.
-
-    Raises:
-        TypeError: If ``texts`` or one of them is something else.
+    None and NaN are texts without tokens; anything else raises TypeError.
     """
     if isinstance(texts, pd.DataFrame):
         return map(tokenise, frame_texts(texts, ["query"] if "query" in texts.columns else fields))

@@ -20,23 +20,16 @@ _NO_CONTROL = bytes(range(32, 127)) + bytes(range(128, 256)) + b"\t\r\n"
 class Record(NamedTuple):
     """A word of a file with its vector, not yet parsed."""
 
-    place: str
+    place: str  # for error messages
     word: str
     payload: bytes
 
 
 class VectorFile:
-    """Streams the words of a file; their vectors are parsed on demand.
+    """Streams the words of a file; their vectors are parsed on demand. ValueError if the file is empty or broken.
 
-    The format is detected: gzipped or plain; text separated by spaces or tabs, with or without a first line
-    ``count dim``; or binary, which always has that line.
-
-    Args:
-        path: The file.
-        verbose: Show a progress bar.
-
-    Raises:
-        ValueError: If the file is empty or broken; the message names the file and the line or word.
+    The format is detected: gzipped or plain; text separated by spaces or tabs, with or without a first line ``count
+    dim``; or binary, which always has that line.
     """
 
     def __init__(self, path: str | Path, *, verbose: bool = False):
@@ -119,19 +112,10 @@ class VectorFile:
 def read_pair(
     in_path: str | Path, out_path: str | Path, *, vocabulary: Collection[str] | None, verbose: bool
 ) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """Read the vectors of the words in both files, in the order of the first, with only these in memory.
+    """Read the vectors of the words in both files and in the vocabulary, if given, in the order of the first file.
 
-    Args:
-        in_path: File of the IN vectors.
-        out_path: File of the OUT vectors; its format and order may differ.
-        vocabulary: Words to keep; None keeps all.
-        verbose: Show progress bars.
-
-    Returns:
-        The words, and two float32 matrices of shape ``(len(words), dim)``.
-
-    Raises:
-        ValueError: If a file is broken, the dimensions differ, or no word remains.
+    Returns the words and two float32 matrices (words, dim). ValueError if a file is broken, the dimensions differ, or
+    no word remains.
     """
     in_file, out_file = VectorFile(in_path, verbose=verbose), VectorFile(out_path, verbose=verbose)
     if in_file.dim != out_file.dim:

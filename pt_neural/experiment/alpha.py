@@ -8,9 +8,8 @@ import pandas as pd
 import pyterrier as pt
 from ir_measures import nDCG
 
-from pt_neural._evaluation import RunEvaluator, parse_measure
+from pt_neural._evaluation import RunEvaluator, direction, parse_measure
 from pt_neural._frames import with_scores
-from pt_neural._evaluation import direction
 from pt_neural.experiment.pictures import COLOURS, legend_above
 from pt_neural.rankers import Mixture
 from pt_neural.rankers.mixture import Sides

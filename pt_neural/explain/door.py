@@ -17,16 +17,16 @@ _DROP_TERMS = {"drop": "dropping.explain_terms"}
 _DROP_OCCURRENCES = {"drop": "dropping.explain_occurrences"}
 _MATCHES = {"matches": "models.matches.explain_matches"}
 
-# The explanations of each kind of model, by the name of its class or of a base class, the default one first. They are
-# functions of this package, imported when they are called.
+# The explanations of each kind of model by the name of its class or of a base class, the nearest of which counts; the
+# default method comes first. They are functions of this package, imported when they are called.
 EXPLANATIONS: dict[str, dict[str, str]] = {
     "DESM": {"similarity": "models.desm.explain_desm", **_DROP_TERMS},
     "CLSM": {"max-pooling": "models.clsm.explain_clsm", **_DROP_TERMS},
-    "RepresentationRanker": _DROP_TERMS,
     "SSI": {"word-pairs": "models.word_pairs.explain_word_pairs", **_DROP_TERMS},
     "TFIDF": {"word-pairs": "models.word_pairs.explain_word_pairs", **_DROP_TERMS},
     "PhraseTranslation": _DROP_TERMS,
     "LanguageModelRanker": {"likelihood": "models.likelihood.explain_likelihood", **_DROP_TERMS},
+    "RepresentationRanker": _DROP_TERMS,
     "MatchTensorRanker": {
         "match-tensor": "models.match_tensor.explain_match_tensor",
         **_DROP_OCCURRENCES,

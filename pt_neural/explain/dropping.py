@@ -207,11 +207,11 @@ def _scores(model: Ranker, pairs: list[tuple[str, str]]) -> pd.DataFrame:
     frame = pd.DataFrame(pairs, columns=["query", model.fields[-1]]).assign(qid=names, docno=names)
     size = max(1, WORDS_PER_BATCH // max(1, len(tokenise(pairs[0][1]))))
     batches = [frame[start : start + size] for start in range(0, len(frame), size)]
-    parts = getattr(model, "parts", ())
-    if len(parts) < 2:
+    parts = getattr(model, "parts", ()) if hasattr(model, "fuse_feature_union") else ()  # a Duet's, from one pass
+    if not parts:
         values = [model.transform(batch)["score"].to_numpy() for batch in batches]
         return pd.DataFrame({"contribution": np.concatenate(values)})
-    features = reduce(pow, [model, *(getattr(model, part) for part in parts)]).compile()  # from one pass
+    features = reduce(pow, [model, *(getattr(model, part) for part in parts)]).compile()
     values = [np.stack(features.transform(batch)["features"]) for batch in batches]
     return pd.DataFrame(np.concatenate(values), columns=["contribution", *parts])
 

@@ -301,7 +301,8 @@ def _draw_bars(ax: "Axes", bars: pd.DataFrame, nothing: str) -> None:
     bars = bars[["contribution"]].iloc[::-1]
     colours = np.where(bars["contribution"] < 0, AGAINST_COLOUR, SUPPORT_COLOUR).tolist()
     draw_words(ax, bars, {"contribution": colours}, {}, label="contribution", nothing=nothing, length=BAR_NAME_LENGTH)
-    ax.xaxis.set_major_locator(MaxNLocator(3))
+    if len(bars):
+        ax.xaxis.set_major_locator(MaxNLocator(3))
     ax.set_ylim(len(bars) - max(FEWEST_BARS, len(bars)) - 0.5, len(bars) - 0.5)
 
 

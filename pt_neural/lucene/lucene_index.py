@@ -22,7 +22,7 @@ class LuceneIndex(IndexDirectory, pt.Artifact, pt.Indexer):
         path: The directory of the index.
         stemmer: The stemmer of queries: ``"porter"``, ``"krovetz"`` or ``"none"``. Default: the one that the index
             was built with, if this package has built it, or else Anserini's default, ``"porter"``.
-        stopwords: Likewise ``"default"``, ``"none"`` or a file of words.
+        stopwords: The stop words of queries: ``"default"``, ``"none"`` or a file of words. Default: those of the index.
 
     Example:
         >>> import pt_neural as pn
@@ -68,7 +68,7 @@ class LuceneIndex(IndexDirectory, pt.Artifact, pt.Indexer):
         return self.indexer().index_inputs()
 
     def bm25(self, k1: float = 0.9, b: float = 0.4, **options: Any) -> BM25:
-        """BM25 as Lucene has it (Robertson & Zaragoza 2009, without the constant factor k1 + 1).
+        """Lucene's BM25 (Robertson & Zaragoza 2009, without the constant factor k1 + 1).
 
         Args:
             k1: How slowly the effect of further occurrences of a term levels off, at least 0.
@@ -87,10 +87,10 @@ class LuceneIndex(IndexDirectory, pt.Artifact, pt.Indexer):
         return BM25(self, k1=k1, b=b, **options)
 
     def ql(self, mu: float = 1000, **options: Any) -> QL:
-        """Query likelihood with Dirichlet smoothing (Zhai & Lafferty 2004), as Lucene and Anserini have it.
+        """Query likelihood with Dirichlet smoothing (Zhai & Lafferty 2004) as implemented in Lucene.
 
-        It differs from the textbook's: terms that a document lacks add nothing, no term adds less than 0, and lengths
-        are kept in one byte.
+        Unlike in the textbook formula, query terms that are not in a document add nothing, no term adds less than 0,
+        and document lengths are stored in one byte.
 
         Args:
             mu: Weight of the collection against the document, above 0.
@@ -127,7 +127,7 @@ class LuceneIndex(IndexDirectory, pt.Artifact, pt.Indexer):
 
         Args:
             base: ``"bm25"`` or ``"ql"``, for both retrievals.
-            fb_docs: Number of documents from the first retrieval that make the relevance model.
+            fb_docs: Number of documents from the first retrieval that the relevance model is estimated from.
             fb_terms: Number of its terms to keep.
             original_weight: Weight of the query itself in the expanded query, between 0 and 1.
             **options: ``mu`` (1000), or ``k1`` (0.9) and ``b`` (0.4), of the base; otherwise as in :meth:`bm25`.

@@ -21,25 +21,25 @@ class DESM(RepresentationRanker):
 
     ``DESM(Q, D) = 1/|Q| sum over q of cos(q, D̄)``, with ``D̄ = 1/|D| sum over d of d / ||d||`` (section 2.2,
     equations 5 and 6). With ``query="in"`` and ``document="out"`` this is DESM IN-OUT (equation 7), with ``"in"`` twice
-    DESM IN-IN (equation 8); the other two pairs are possible as well (footnote 2). As the mean of unit query vectors
-    times the unit centroid it is one dot product: documents are kept by :meth:`index`, retrieved by
-    :meth:`retriever`, and re-ranked from text, from a forward index or from kept vectors.
+    DESM IN-IN (equation 8); the other two pairs are possible as well (footnote 2). The score is one dot product, of the
+    mean of unit query vectors and the unit centroid, so that DESM can also retrieve, see :meth:`index` and
+    :meth:`retriever`.
 
-    Words that the embeddings lack are ignored (section 2.2, "Out-of-vocabulary words"). A query without any known
-    word scores 0 with every document, and retrieves none; a document without any known word scores -1, the least
+    Words without embeddings are ignored (section 2.2, "Out-of-vocabulary words"). A query without any known word
+    scores 0 with every document, and retrieves nothing; a document without any known word scores -1, the least
     cosine, and is never retrieved: most IN-OUT cosines are below zero, so that 0 would put it first.
 
     Args:
         spaces: The word embeddings.
         query: Space of the query's words, ``"in"`` or ``"out"``.
         document: Space of the document's words.
-        count_unknown: Whether ``|Q|`` counts words that the embeddings lack. The paper leaves it open. It does not
-            change the ranking of one query's documents, but the weight of DESM in a mixture: with True, a query that
-            is half known is trusted half as much.
+        count_unknown: Whether ``|Q|`` counts words without embeddings. The paper leaves it open. It does not change the
+            ranking of one query's documents, but the weight of DESM in a mixture: with True, a query of which half the
+            words are known counts half as much.
 
     Raises:
-        TypeError: If an argument is of another kind than said here.
-        ValueError: If a setting is none of those named.
+        TypeError: If an argument has the wrong type.
+        ValueError: If a setting is unknown.
 
     Example::
 
@@ -88,7 +88,7 @@ class DESM(RepresentationRanker):
         return Vectors(np.divide(centroids, norms, out=centroids, where=norms > 0))
 
     def _identity_parts(self) -> tuple[dict[str, np.ndarray], list[bytes]]:
-        # The query's space is no part of it: centroids do not depend on it.
+        # without the query's space, on which centroids do not depend
         words = "\n".join(self.spaces.vocabulary.terms).encode()
         return {"document": self.spaces.vectors(self.document)}, [words]
 
@@ -96,7 +96,7 @@ class DESM(RepresentationRanker):
         """Nothing: the embeddings are a component."""
 
     def _load_parts(self, directory: Path) -> None:
-        """Nothing, likewise."""
+        """Nothing: the embeddings are a component."""
 
     def __repr__(self) -> str:
         return f"DESM({self.query}-{self.document})"

@@ -1,4 +1,4 @@
-"""Which columns rankers can work with."""
+"""Checks of the columns that rankers need."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ import pyterrier as pt
 
 
 class ColumnsError(pt.validate.InputValidationError):
-    """PyTerrier's, whose modes its inspection reads, in one sentence."""
+    """PyTerrier's error, whose modes its inspection reads, with a message of one sentence."""
 
     def __str__(self) -> str:
         return self.args[0]
@@ -18,13 +18,7 @@ class ColumnsError(pt.validate.InputValidationError):
 
 @contextmanager
 def validated(frame: pd.DataFrame, transformer: pt.Transformer, fields: Sequence[str]) -> Iterator[Any]:
-    """PyTerrier's validator of a frame; where no mode fits, the error says in one sentence what is missing.
-
-    Args:
-        frame: What came in.
-        transformer: What it came to.
-        fields: Text columns of the ranker.
-    """
+    """PyTerrier's validator of a frame; if no mode fits, the error says in one sentence what is missing."""
     try:
         with pt.validate.any(frame, context=transformer) as validator:
             yield validator
@@ -36,8 +30,8 @@ def validated(frame: pd.DataFrame, transformer: pt.Transformer, fields: Sequence
             )
         else:
             nearest = min(error.modes, key=lambda mode: len(mode.missing_columns) + len(mode.extra_columns))
-            lacking = ", ".join(nearest.missing_columns) or "other columns"
-            message = f"{transformer!r} needs {lacking}; the frame has {', '.join(map(str, frame)) or 'no columns'}"
+            missing = ", ".join(nearest.missing_columns) or "other columns"
+            message = f"{transformer!r} needs {missing}; the frame has {', '.join(map(str, frame)) or 'no columns'}"
         raise ColumnsError(message, error.modes) from None
 
 
@@ -49,7 +43,7 @@ def accept_text(
     excludes: Sequence[str] = (),
     mode: str = "text",
 ) -> None:
-    """Accept frames with all text fields, or at least one of them, beside the columns of ``also``."""
+    """Accept frames with the columns ``also`` and all text fields, or at least one of them."""
     validator.columns(includes=[*also, *fields], excludes=list(excludes), mode=mode)
     if len(fields) > 1:
         for field in reversed(fields):
@@ -57,13 +51,13 @@ def accept_text(
 
 
 def accept_candidates(validator: Any, fields: Sequence[str], *, kept: bool) -> None:
-    """Accept frames with queries and documents: their text, or ``docno`` alone where documents are kept."""
+    """Accept frames with queries and the text of documents, or only ``docno`` where documents are kept."""
     if kept:
         validator.result_frame(["query"], mode="score")
     accept_text(validator, fields, also=["qid", "docno", "query"], mode="score")
 
 
 def distinct_queries(frame: pd.DataFrame) -> tuple[np.ndarray, list[str]]:
-    """The number of each row's query, from 0, and the distinct queries; a missing query is an empty one."""
+    """The number of each row's query, from 0, and the distinct queries; a missing query counts as empty."""
     rows, distinct = pd.factorize(frame["query"], use_na_sentinel=False)
-    return rows, ["" if lacking else str(text) for text, lacking in zip(distinct, pd.isna(distinct), strict=True)]
+    return rows, ["" if missing else str(text) for text, missing in zip(distinct, pd.isna(distinct), strict=True)]

@@ -1,4 +1,4 @@
-"""Rankers whose network looks at a query and a document together."""
+"""Rankers whose network reads a query and a document together."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -26,9 +26,9 @@ class InteractionRanker(Trained):
     The transformer re-ranks: frames with ``qid, query, docno`` and the text, or only ``docno`` where documents are
     kept, get a new ``score`` and ``rank``, ties by docno.
 
-    A model makes a reader and a network; the network takes what the reader's pairs give for a batch of groups, and
-    gives scores of shape ``(groups, documents a group)``. That is all a model needs. One that scores faster when it
-    shares work between pairs has its own :meth:`score_texts`.
+    All that a model needs is a reader and a network. The network takes a batch of groups, as the reader's pairs give
+    it, and returns scores of shape ``(groups, documents per group)``. A model that can share work between pairs has its
+    own :meth:`score_texts`.
 
     A model whose document side does not depend on the query takes
     :class:`~pt_neural.rankers.options.KeptInteractionOptions` and has :meth:`kept_columns`, :meth:`kept_lengths` and
@@ -72,8 +72,8 @@ class InteractionRanker(Trained):
             network: The network.
             texts: Queries and documents, as the reader pairs them.
             query_rows: The query of each pair, int64 of shape (pairs,).
-            document_rows: The document of each pair.
-            kept: Reads what was kept of some documents; None to read their texts.
+            document_rows: The document of each pair, int64 of shape (pairs,).
+            kept: Reads documents that were encoded beforehand; None to read their texts.
 
         Returns:
             Shape (pairs,).
@@ -113,9 +113,9 @@ class InteractionRanker(Trained):
 
     @property
     def representations(self) -> DocumentRepresentations | None:
-        """Kept documents; ``model.representations = model.index(path, corpus)`` sets them after training.
+        """Encoded documents, read instead of ``documents``; set them after training.
 
-        They are then read instead of ``documents``.
+        ``model.representations = model.index(path, corpus)`` does that.
         """
         return self._representations
 
@@ -129,7 +129,7 @@ class InteractionRanker(Trained):
         self._representations = representations
 
     def kept_documents(self) -> ForwardIndex | None:
-        """Where documents are read from by docno; None where frames must bring their text."""
+        """The forward index to read documents from by docno; None if frames must have their text."""
         return super().kept_documents() if self.representations is None else self.representations.documents
 
     def index(
@@ -141,25 +141,25 @@ class InteractionRanker(Trained):
         overwrite: bool = False,
         verbose: bool = True,
     ) -> DocumentRepresentations:
-        """Encode a collection once, so that re-ranking by ``docno`` omits all that does not depend on the query.
+        """Encode a collection once, so that re-ranking by ``docno`` skips all work that does not depend on the query.
 
-        The class says what is kept of a document, and how large it is. It is exact but for the rounding.
+        The class says what is kept of a document, and how large it is. Apart from rounding, scores do not change.
 
         Args:
             path: Directory to create.
             corpus: Iterator of documents with ``docno`` and text, or a forward index.
-            dtype: ``"float16"``, or ``"int8"``, which takes half the room.
+            dtype: ``"float16"``, or ``"int8"``, which takes half the space.
             overwrite: Replace representations that are there.
             verbose: Show progress bars.
 
         Returns:
-            The representations, for ``representations=``; they hold a forward index too.
+            The representations, for ``representations=``; they include a forward index.
 
         Raises:
             RuntimeError: If the model is not trained.
-            ValueError: If ``dtype`` is another one, if the forward index holds other fields than the model reads, or if
-                the model reads documents only together with queries.
-            FileExistsError: If something is there and ``overwrite`` is false.
+            ValueError: If ``dtype`` is unknown, if the forward index holds other fields than the model reads, or if the
+                model can only read documents together with queries.
+            FileExistsError: If the directory exists and ``overwrite`` is false.
             OSError: If the disk is too full.
 
         Example::
@@ -197,10 +197,10 @@ class InteractionRanker(Trained):
             self.representations.require_made_by(self)
 
     def _kept_reader(self, frame: pd.DataFrame) -> KeptReader | None:
-        """A function that reads what is kept of the documents of a frame; None where nothing is kept.
+        """A function that reads encoded documents of a frame; None if the model has no representations.
 
-        Its argument is numbers among the frame's distinct docnos, in the order in which they are first seen; it gives
-        rows and offsets, see :meth:`~pt_neural.rankers.DocumentRepresentations.read`.
+        It takes numbers of the frame's distinct docnos, in order of first occurrence, and gives rows and offsets, see
+        :meth:`~pt_neural.rankers.DocumentRepresentations.read`.
         """
         kept = self.representations
         if kept is None:

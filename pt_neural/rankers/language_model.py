@@ -24,22 +24,21 @@ from pt_neural.text import ForwardIndex, PackedSequences, Vocabulary, tokenise_p
 from pt_neural.text.counts import bag_of_words
 from pt_neural.text.vocabulary import LastVocabulary, OwnIds
 
-UNSEEN = 0.5  # occurrences in the collection of a word that only training queries have
-LEAST = 1e-30  # with a probability of zero, all documents without a word would be alike
+UNSEEN = 0.5  # occurrences in the collection of a word of training queries alone
+LEAST = 1e-30  # with probability zero, all documents without a word would be alike
 
-_DENSE_SUMS = 16  # columns of weights that are dense at a time
+_DENSE_SUMS = 16  # columns of weights that are dense at once
 
 
 @dataclass(frozen=True)
 class DocumentCounts:
     """Documents as language models represent them.
 
-    Args:
+    Attributes:
         counts: Occurrences of words, float32 csr matrix of shape ``(documents, words)``.
         lengths: Known words of each document, float32 of shape ``(documents,)``.
-        extra: What the model adds, such as P(z|d): an array or csr matrix with a row for each document; None if
-            nothing.
-        postings: The transpose of ``counts``, where many queries are scored with all of the documents; else None.
+        extra: What the model adds, such as P(z|d): an array or csr matrix with a row for each document, or None.
+        postings: The transpose of ``counts``, to score many queries with all documents; else None.
     """
 
     counts: csr_array
@@ -71,22 +70,15 @@ class DocumentCounts:
         return DocumentCounts(self.counts[rows], self.lengths[rows], None if self.extra is None else self.extra[rows])
 
     def with_postings(self) -> "DocumentCounts":
-        """The same documents, of which the occurrences of a few words are found without reading all counts."""
+        """The same documents with postings, which find the occurrences of a few words without reading all counts."""
         return replace(self, postings=self.counts.T.tocsr())
 
     def occurrences(self, words: np.ndarray) -> np.ndarray:
-        """How often each document has each of the given words, float32 of shape ``(documents, words)``."""
+        """Occurrences of the given words in each document, float32 of shape ``(documents, words)``."""
         return self.counts[:, words].toarray() if self.postings is None else self.postings[words].toarray().T
 
     def weighted_sums(self, weights: csr_array) -> np.ndarray:
-        """Weighted sums of each document's counts.
-
-        Args:
-            weights: float32 of shape ``(sums, words)``, with weights for many words.
-
-        Returns:
-            float32 of shape ``(documents, sums)``.
-        """
+        """Sums of each document's counts by weights ``(sums, words)``: float32 of shape ``(documents, sums)``."""
         sums = np.empty((len(self), weights.shape[0]), dtype=np.float32)
         for start in range(0, weights.shape[0], _DENSE_SUMS):
             block = weights[start : start + _DENSE_SUMS].toarray()  # twice as fast dense as sparse
@@ -95,11 +87,7 @@ class DocumentCounts:
 
 
 class ForwardIndexTable(Kept):
-    """A forward index as what a language model keeps of a collection, though it depends on no model.
-
-    Args:
-        index: The forward index.
-    """
+    """A forward index in the role of kept documents, though it depends on no model."""
 
     def __init__(self, index: ForwardIndex):
         self.index = index
@@ -119,19 +107,18 @@ class ForwardIndexTable(Kept):
 
 
 class LanguageModelRanker(RepresentationRanker):
-    """Base of the rankers whose score is log P(q|d), with P(q|d) the product of P(w|d) over the words of the query.
+    """Base of the rankers whose score is log P(q|d), where P(q|d) is the product of P(w|d) over the query's words.
 
     P(w|d) = unigram_weight · P_uni(w|d) + (1 - unigram_weight) · P_model(w|d). P_uni is the unigram language model with
     Dirichlet smoothing, (tf + mu P(w|C)) / (length of d + mu), where P(w|C) is the relative frequency of the word in
     the collection. P_model is what a model adds, as Wei & Croft (SIGIR 2006) add LDA. With ``unigram_weight=1`` all
     these rankers are the unigram model.
 
-    A query is represented by its words, a document by :class:`DocumentCounts`. What is kept of a collection is a
+    A query is represented by its words, a document by :class:`DocumentCounts`. :meth:`index` writes a
     :class:`~pt_neural.ForwardIndex`, which does not depend on the model.
 
-    Words of the query that the model does not know are ignored, and a query without any known word scores 0 with every
-    document. Unknown words of documents are ignored too; a document without any known word gives each word its
-    probability in the collection, by the unigram model, and zero by P_model.
+    Unknown words are ignored. A query without any known word scores 0 with every document; in a document without any,
+    a word has its probability in the collection by the unigram model, and zero by P_model.
 
     A model implements :meth:`word_probabilities`, ``_arrays`` and ``_set_arrays``, and, where documents need more than
     their counts, ``_extra``; fitting ends with ``_set_vocabulary`` and ``_mark_fitted``.
@@ -183,21 +170,16 @@ class LanguageModelRanker(RepresentationRanker):
 
     @abstractmethod
     def _set_arrays(self, vocabulary: Vocabulary, arrays: Mapping[str, np.ndarray]) -> None:
-        """Take what :meth:`_arrays` gave; raise KeyError or ValueError if arrays are missing or do not fit."""
+        """Take what :meth:`_arrays` gave; KeyError or ValueError if arrays are missing or do not fit."""
 
     def _extra(self, sequences: PackedSequences, counts: DocumentCounts) -> Any:
-        """What the model adds to the counts of documents; None for nothing.
-
-        Args:
-            sequences: Documents as ids of the model's vocabulary, -1 for unknown words.
-            counts: The same documents as bags of words.
-        """
+        """What the model adds to the counts of documents, given as its own word ids, -1 for unknown words."""
         return None
 
     def _stored_extra(
         self, index: ForwardIndex, rows: np.ndarray, sequences: PackedSequences, counts: DocumentCounts
     ) -> Any:
-        """What :meth:`_extra` gives, for documents that are rows of a forward index."""
+        """The same for documents that are rows of a forward index."""
         return self._extra(sequences, counts)
 
     def _set_vocabulary(self, vocabulary: Vocabulary) -> None:
@@ -217,18 +199,13 @@ class LanguageModelRanker(RepresentationRanker):
         self._require_fitted()
         return self._counted(sequences, vocabulary, self._extra)
 
-    def _counted(
-        self,
-        sequences: PackedSequences,
-        vocabulary: Vocabulary,
-        extra: Callable[[PackedSequences, DocumentCounts], Any],
-    ) -> DocumentCounts:
+    def _counted(self, sequences: PackedSequences, vocabulary: Vocabulary, extra: Callable) -> DocumentCounts:
         own = self._own_ids(sequences, vocabulary, self.vocabulary)
         counts = DocumentCounts.of(own, len(self.vocabulary))
         return replace(counts, extra=extra(own, counts))
 
     def represent_collection(self, index: ForwardIndex) -> DocumentCounts:
-        """All documents of a forward index, with postings; those of the last index stay in memory."""
+        """All documents of a forward index, with postings; the last index stays in memory."""
         self._require_fitted()
         return self._collection_counts(
             lambda: self._represent_rows(index, np.arange(len(index))).with_postings(), index.vocabulary
@@ -278,7 +255,7 @@ class LanguageModelRanker(RepresentationRanker):
         return scores
 
     def score_all(self, queries: PackedSequences, kept: ForwardIndexTable) -> np.ndarray:
-        """Log P(q|d) of all documents of a forward index for some queries.
+        """Log P(q|d) of all documents of a forward index for each query.
 
         Returns:
             float64 of shape ``(queries, documents)``; -inf for queries and for documents without any known word.
@@ -308,17 +285,12 @@ class LanguageModelRanker(RepresentationRanker):
         return np.maximum(probabilities, LEAST)
 
     def log_likelihoods(self, words: np.ndarray, documents: DocumentCounts) -> np.ndarray:
-        """Log P(q|d) of one query with each document.
-
-        Args:
-            words: Word ids of the query, in their order; repeated words count each time.
-            documents: The documents.
-
-        Returns:
-            float64 of shape ``(len(documents),)``.
-        """
+        """Log P(q|d) of one query, given as word ids, with each document: float64 of shape ``(documents,)``."""
         distinct, counts = np.unique(words, return_counts=True)
         return np.log(self.mixed_probabilities(distinct, documents), dtype=np.float64) @ counts.astype(np.float64)
+
+    def _require_no_vectors(self) -> None:
+        """Nothing is wrong with them: a forward index depends on no model."""
 
     def open_kept(self, vectors: ForwardIndex | str | os.PathLike) -> ForwardIndexTable:
         """The documents of a forward index, given as such or by its path."""
@@ -334,7 +306,7 @@ class LanguageModelRanker(RepresentationRanker):
         overwrite: bool = False,
         verbose: bool = True,
     ) -> ForwardIndex:
-        """Write a forward index of a collection, all that a language model keeps of it, to a new directory.
+        """Write a forward index of a collection, which is all that a language model needs, to a new directory.
 
         Args:
             path: Directory to create.
@@ -347,8 +319,8 @@ class LanguageModelRanker(RepresentationRanker):
 
         Raises:
             RuntimeError: If the model is not fitted.
-            FileExistsError: If something is there and ``overwrite`` is false, or if it is something else.
-            ValueError: If there are no documents; if one lacks its docno or text; if a docno occurs twice; or if the
+            FileExistsError: If the directory exists and ``overwrite`` is false, or if it holds something else.
+            ValueError: If there are no documents; if one has no docno or no text; if a docno occurs twice; or if the
                 forward index holds other fields than the model reads.
 
         Example::

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
+from pt_neural._arguments import checked_choice
 from pt_neural._frames import with_scores
 
 Normalise = Literal["minmax", "zscore"] | None
@@ -16,13 +17,7 @@ Normalise = Literal["minmax", "zscore"] | None
 
 @dataclass(frozen=True)
 class Sides:
-    """The aligned results of two rankers.
-
-    Attributes:
-        rows: One row a (query, document) pair, with all columns but the score.
-        a: Scores of the first ranker, float64 of shape ``(len(rows),)``.
-        b: Scores of the second.
-    """
+    """The aligned results of two rankers: rows without scores, and each side's scores, float64 of shape ``(rows,)``."""
 
     rows: pd.DataFrame
     a: np.ndarray
@@ -43,11 +38,11 @@ class Mixture(pt.Transformer):
     With ``b=None`` the second score is the one that comes in: ``candidates >> Mixture(desm, alpha=0.3)`` runs the
     candidates once. With two rankers the union of their results is ranked.
 
-    It differs from PyTerrier's ``alpha * a + (1 - alpha) * b`` where one side lacks a document: there the document
-    gets 0 from that side, so that with scores below zero (cosines, log-likelihoods) a document that one side never
-    saw can come first; here it gets the lowest score which that side gave for the query. Documents only found by
-    the second side keep their ``query``, and ``alpha`` is one attribute: ``pt.GridSearch`` and
-    :func:`~pt_neural.tune_alpha` set it.
+    It differs from PyTerrier's ``alpha * a + (1 - alpha) * b`` where one side did not return a document. PyTerrier
+    counts 0 for that side, so that with scores below zero (cosines, log-likelihoods) a document that one side never
+    saw can come first; here that side counts as the lowest score that it gave for the query. Documents found only by
+    the second side keep their ``query``, and ``alpha`` is one attribute, which ``pt.GridSearch`` and
+    :func:`~pt_neural.tune_alpha` set.
 
     Args:
         a: A ranker (re-ranker or retriever).
@@ -55,11 +50,11 @@ class Mixture(pt.Transformer):
         alpha: Weight of ``a``, from 0 to 1.
         normalise: None, or per query and side, before mixing: ``"minmax"`` to [0, 1], or ``"zscore"`` to mean 0 and
             standard deviation 1. Where all scores of a query are equal, both give 0.
-        missing: Score of a document that one side lacks: ``"min"``, that side's lowest (normalised) score for
-            the query, or ``"zero"``. A side without any result for the query counts 0.
+        missing: Score of a document that one side did not return: ``"min"``, that side's lowest (normalised) score
+            for the query, or ``"zero"``. A side without any result for the query counts 0.
 
     Raises:
-        TypeError: If a side is no transformer.
+        TypeError: If a side is not a transformer.
         ValueError: For an alpha outside [0, 1], an unknown ``normalise`` or ``missing``, or infinite scores.
 
     Example::
@@ -84,16 +79,10 @@ class Mixture(pt.Transformer):
             raise TypeError(f"b is the second ranker, not {b}; did you mean alpha={b}?")
         for side in (a, b):
             if side is not None and not isinstance(side, pt.Transformer):
-                raise TypeError(f"a mixture is of rankers, not of {side!r:.80}")
-        if normalise not in (None, "minmax", "zscore"):
-            raise ValueError(f"normalise must be None, 'minmax' or 'zscore', not {normalise!r}")
-        if missing not in ("min", "zero"):
-            raise ValueError(f"missing must be 'min' or 'zero', not {missing!r}")
-        self.a = a
-        self.b = b
-        self.alpha = alpha
-        self.normalise = normalise
-        self.missing = missing
+                raise TypeError(f"a mixture needs rankers, not {side!r:.80}")
+        self.a, self.b, self.alpha = a, b, alpha
+        self.normalise = checked_choice("normalise", normalise, (None, "minmax", "zscore"))
+        self.missing = checked_choice("missing", missing, ("min", "zero"))
 
     @property
     def alpha(self) -> float:
@@ -134,7 +123,7 @@ class Mixture(pt.Transformer):
         right = inp if self.b is None else self.b.transform(inp)
         rows, a, b = align(self.a.transform(inp), right)
         if np.isinf(a).any() or np.isinf(b).any():
-            raise ValueError(f"{self!r} got infinite scores; no mixture with them makes sense")
+            raise ValueError(f"{self!r} got infinite scores; they cannot be mixed")
         queries = pd.factorize(rows["qid"])[0]
         return Sides(
             rows,
@@ -154,12 +143,10 @@ def _scores_frames(ranker: pt.Transformer, columns: list[str]) -> bool:
 
 
 def align(left: pd.DataFrame, right: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
-    """Bring two result frames onto the same rows.
+    """Bring two result frames to the same rows.
 
-    Returns:
-        The rows, the right side's in their order and then those that only the left one has, and both sides' scores
-        on them, NaN where a side lacks the document. Where the sides differ in their rows, of several rows with one
-        qid and docno the best is kept.
+    Returns the rows, first those of the right side, and both sides' scores, NaN where a side does not have the
+    document. If the sides differ in their rows, only the best of several rows with one qid and docno is kept.
     """
     if _same_rows(left, right):
         extra = [column for column in left if column not in right]
@@ -178,7 +165,7 @@ def align(left: pd.DataFrame, right: pd.DataFrame) -> tuple[pd.DataFrame, np.nda
     return _unscored(rows), *scores
 
 
-_RIGHT = " (right)"  # with a space, so that no column of a user ends like this
+_RIGHT = " (right)"  # with a space, so that no column of a user ends in it
 _ORDER = "order (right)"
 
 
@@ -217,8 +204,8 @@ def normalised(scores: np.ndarray, queries: np.ndarray, how: Normalise) -> np.nd
 
 def _complete(scores: np.ndarray, queries: np.ndarray, missing: str) -> np.ndarray:
     """Fill NaN with the query's lowest score, or with zero."""
-    lacking = np.isnan(scores)
-    if missing == "min" and lacking.any():
+    absent = np.isnan(scores)
+    if missing == "min" and absent.any():
         lowest = pd.Series(scores).groupby(queries).transform("min").to_numpy()
-        scores = np.where(lacking, lowest, scores)
+        scores = np.where(absent, lowest, scores)
     return np.nan_to_num(scores, nan=0.0)

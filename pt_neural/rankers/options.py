@@ -1,4 +1,4 @@
-"""The options that rankers share: declared, documented and shown in signatures from here alone."""
+"""The options that rankers share: declared and documented here, and shown in the signature of each ranker."""
 
 import inspect
 import textwrap
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class RankerOptions(TypedDict, total=False):
-    """What every ranker takes."""
+    """Options of every ranker."""
 
     fields: str | Sequence[str] | None
     documents: "ForwardIndex | None"
@@ -27,41 +27,36 @@ class RankerOptions(TypedDict, total=False):
 
 
 class RepresentationOptions(RankerOptions, total=False):
-    """What rankers take that represent queries and documents by themselves."""
+    """Options of rankers that represent queries and documents separately."""
 
     vectors: "FlexIndex | TermVectors | str | os.PathLike | None"
 
 
 class TrainedOptions(RankerOptions, total=False):
-    """What rankers with a trained network take."""
+    """Options of rankers with a trained network."""
 
     training: "Training | None"
     device: str
 
 
 class TowerOptions(RepresentationOptions, TrainedOptions, total=False):
-    """What rankers with two trained towers take."""
+    """Options of rankers with two trained towers."""
 
 
 class LearnedOptions(RepresentationOptions, total=False):
-    """What rankers take that represent queries and documents, and learn by steps of their own."""
+    """Options of rankers that represent queries and documents separately, and train without a network."""
 
     training: "Training | None"
 
 
 class KeptInteractionOptions(TrainedOptions, total=False):
-    """What interaction rankers take whose documents can be encoded beforehand."""
+    """Options of interaction rankers whose documents can be encoded beforehand."""
 
     representations: "DocumentRepresentations | None"
 
 
 class Option(NamedTuple):
-    """One shared option.
-
-    Attributes:
-        default: Its value where neither the user nor the model says otherwise.
-        text: What it is, for docstrings.
-    """
+    """One shared option: its default where neither the user nor the model gives a value, and its description."""
 
     default: Any
     text: str
@@ -71,8 +66,8 @@ OPTIONS = {
     "training": Option(None, "How to train, see :class:`~pt_neural.Training`; None for the model's own settings."),
     "fields": Option(
         None,
-        "Text columns, joined by a space. Columns that a frame lacks are skipped, but one must be present. None for "
-        "those of ``documents``, or ``title`` and ``text`` without a forward index.",
+        "Text columns, joined by a space. Missing columns are skipped, but one must be present. None for those of "
+        "``documents``, or ``title`` and ``text`` without a forward index.",
     ),
     "documents": Option(
         None,
@@ -82,7 +77,7 @@ OPTIONS = {
         None, "What :meth:`index` returned, or its path: re-ranking by ``docno`` then reads stored representations."
     ),
     "representations": Option(
-        None, "What :meth:`index` returned, to re-rank by ``docno`` documents that were encoded beforehand."
+        None, "What :meth:`index` returned: re-ranking by ``docno`` then reads documents that were encoded beforehand."
     ),
     "device": Option("auto", 'Where to score: ``"auto"`` (a GPU if there is one), ``"cpu"``, ``"cuda"``, ``"mps"``.'),
     "batch_size": Option(1024, "Documents read at a time, at most."),
@@ -96,7 +91,7 @@ def option_names(declared: type) -> list[str]:
 
 
 def own_parameters(initialiser: Callable) -> dict[str, inspect.Parameter]:
-    """The parameters of a constructor that are no shared options."""
+    """The parameters of a constructor that are not shared options."""
     parameters = inspect.signature(initialiser).parameters
     kinds = inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL
     return {
@@ -109,7 +104,7 @@ def own_parameters(initialiser: Callable) -> dict[str, inspect.Parameter]:
 def show_options(cls: type, declared: type, defaults: dict[str, Any]) -> None:
     """Give the constructor of a class a signature with all options, and its docstring their descriptions.
 
-    The constructor takes them as ``**options``; ``help()``, editors and PyTerrier's inspection see each by its name.
+    The constructor takes them as ``**options``; ``help()``, editors and PyTerrier's inspection see each by name.
     """
     if "__init__" not in cls.__dict__:
 
@@ -136,13 +131,13 @@ def _type(declared: type, name: str) -> Any:
 
 
 def _documented(docstring: str, names: Sequence[str]) -> str:
-    """The docstring with descriptions of options at the end of its arguments, but for those that it has already."""
+    """The docstring with the options that it does not describe added to its arguments."""
     head, found, rest = docstring.partition("\n    Args:\n")
     arguments, blank, rest = rest.partition("\n\n")
-    lacking = [name for name in names if f"        {name}: " not in f"\n{arguments}"]
+    missing = [name for name in names if f"        {name}: " not in f"\n{arguments}"]
     lines = [
         textwrap.fill(f"{name}: {OPTIONS[name].text}", 118, initial_indent=" " * 8, subsequent_indent=" " * 12)
-        for name in lacking
+        for name in missing
     ]
     if not found:
         first, blank, rest = docstring.partition("\n\n    Raises:")

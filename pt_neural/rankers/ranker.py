@@ -35,9 +35,10 @@ from pt_neural.text import (
     pack_fields,
     pack_texts,
 )
-from pt_neural.training.examples import Examples
+from pt_neural.training import Training
+from pt_neural.training.examples import Examples, make_examples
 
-TYPE, FORMAT = "ranker", "pt_neural"  # of the metadata of saved rankers
+TYPE, FORMAT = "ranker", "pt_neural"  # in the metadata of saved rankers
 
 
 class Ranker(pt.Transformer):
@@ -46,25 +47,26 @@ class Ranker(pt.Transformer):
     The transformer re-ranks: frames with ``qid, query, docno`` and the text, or only ``docno`` where documents are
     kept, get a new ``score`` and ``rank``, ties by docno; rows stay in their order.
 
-    A model's constructor takes its own settings, keeps each as an attribute of the same name, and hands the shared
-    options on: ``super().__init__(**options)``. What it is called with beside the shared options are its settings,
-    which are saved, compared and told apart here, but for its components.
+    A model's constructor takes its own settings, keeps each as an attribute of the same name, and passes the shared
+    options on: ``super().__init__(**options)``. Its settings are saved and compared here, except components, which are
+    saved on their own.
 
     Args:
         **options: See :class:`~pt_neural.rankers.options.RankerOptions`.
 
     Raises:
-        TypeError: If an argument is of another kind than described.
-        ValueError: If there are no fields, if they are not those of the forward index, or if ``batch_size`` is below 1.
+        TypeError: If an argument has the wrong type.
+        ValueError: If there are no fields, if the forward index has others, or if ``batch_size`` is below 1.
 
     Attributes:
-        artifact_format: Names the model in what it saves, as in the registry.
+        artifact_format: The model's name in saved files and in the registry.
         options_type: The options that the model takes.
         own_options: A model's own defaults of shared options.
-        components: Constructor arguments that are artifacts themselves, and what loads each from its folder.
-        free_settings: Settings that may change after fitting, and when a model is loaded.
+        components: Arguments that are artifacts themselves, each with the function that loads it from its folder.
+        free_settings: Settings that may change after fitting, or when a model is loaded.
         fitting: What to call to fit the model, for error messages.
         tells_fields_apart: Whether the model sees where a field ends; otherwise fields are one text.
+        history_columns: The columns of ``history`` before the model is fitted.
     """
 
     artifact_format: ClassVar[str]
@@ -74,6 +76,7 @@ class Ranker(pt.Transformer):
     free_settings: ClassVar[tuple[str, ...]] = ()
     fitting: ClassVar[str] = "model.fit(...)"
     tells_fields_apart = False
+    history_columns: ClassVar[tuple[str, ...]] = ()
 
     _fields: tuple[str, ...] | None = None
     _documents: ForwardIndex | None = None
@@ -101,11 +104,11 @@ class Ranker(pt.Transformer):
         self._check_options()
 
     def _check_options(self) -> None:
-        """Raise ValueError for options that do not suit each other, or what was loaded."""
+        """Raise ValueError for options that conflict with each other, or with what was loaded."""
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """Text columns; one may be set by its name alone, and None are those of ``documents``."""
+        """Text columns. A single one may be set by its name; None means those of ``documents``."""
         if self._fields is not None:
             return self._fields
         return (self._documents is not None and self._documents.fields) or TEXT_FIELDS
@@ -154,13 +157,24 @@ class Ranker(pt.Transformer):
     def verbose(self, verbose: bool) -> None:
         self._verbose = checked_choice("verbose", verbose, (True, False))
 
+    @property
+    def training(self) -> Training:
+        """How to train, for models with the option."""
+        return self._training
+
+    @training.setter
+    def training(self, training: Training | None) -> None:
+        if training is not None and not isinstance(training, Training):
+            raise TypeError(f"training must be a pn.Training, not {training!r:.80}")
+        self._training = training or Training()
+
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Re-rank a result frame; see the class for the columns that it needs."""
         self.check_columns(inp, self)
         return with_scores(inp, np.zeros(0) if inp.empty else self.score(inp))
 
     def check_columns(self, frame: pd.DataFrame, context: pt.Transformer) -> None:
-        """Raise an error in the name of ``context`` where the columns of a frame are not enough to score its rows."""
+        """Raise an error in the name of ``context`` if a frame lacks columns that are needed to score its rows."""
         with validated(frame, context, self.fields) as v:
             accept_candidates(v, self.fields, kept=self._reads_kept())
 
@@ -173,7 +187,7 @@ class Ranker(pt.Transformer):
         """Scores of the rows of a result frame that is not empty, of shape ``(rows,)``."""
 
     def kept_documents(self) -> ForwardIndex | None:
-        """Where documents are read from by docno; None where frames must bring their text."""
+        """The forward index to read documents from by docno; None if frames must have their text."""
         return self.documents
 
     def _frame_documents(self, frame: pd.DataFrame) -> tuple[np.ndarray, PackedSequences, Vocabulary]:
@@ -189,6 +203,11 @@ class Ranker(pt.Transformer):
     def _pack(self, texts: Iterable[str]) -> tuple[PackedSequences, list[str]]:
         return pack_fields(texts, len(self.fields)) if self.tells_fields_apart else pack_texts(texts)
 
+    def _make_examples(self, candidates: pd.DataFrame, qrels: pd.DataFrame, training: Training | None) -> Examples:
+        """Training examples with the texts of documents as the model reads them; without negatives if not trained."""
+        options = {"fields": self.fields, "documents": self.documents, "mark_ends": self.tells_fields_apart}
+        return make_examples(candidates, qrels, training, **options)
+
     def _training_documents(self, examples: Examples) -> tuple[PackedSequences, Vocabulary]:
         """All documents of the examples as term ids, and the terms with their frequencies."""
         if examples.document_texts is None:
@@ -197,20 +216,20 @@ class Ranker(pt.Transformer):
         return sequences, Vocabulary(terms, np.bincount(sequences.terms, minlength=len(terms)))
 
     def _settle_fields(self, corpus: Any = None) -> None:
-        """Read from now on what the model is learned from: the fields of a forward index, or those that it has."""
+        """Keep the fields that the model is fitted on, those of a forward index if it is fitted on one."""
         if isinstance(corpus, ForwardIndex):
             require_same_fields(self._fields, corpus)
             self._fields = corpus.fields or self._fields
         self._fields = self.fields
 
     def settings(self) -> dict[str, Any]:
-        """What makes the model what it is, as JSON can hold it: its arguments but for shared options and components."""
+        """The model's own arguments, without shared options and components, as JSON can hold them."""
         return {name: _plain(getattr(self, name)) for name in self._setting_names}
 
     @property
     def history(self) -> pd.DataFrame:
         """How the model was learned: one row an epoch or iteration, with its measures and seconds."""
-        return pd.DataFrame(self._history)
+        return pd.DataFrame(self._history, columns=None if self._history else self.history_columns)
 
     @property
     def is_fitted(self) -> bool:
@@ -218,7 +237,7 @@ class Ranker(pt.Transformer):
         return self._fitted_settings is not None
 
     def _mark_fitted(self) -> None:
-        """The last step of fitting and loading: the model now is what its settings say and what it has learned."""
+        """The last step of fitting and loading: remember the settings that the model was fitted with."""
         self._fitted_settings, self._fingerprint = self.settings(), None
 
     def _require_fitted(self) -> None:
@@ -245,7 +264,7 @@ class Ranker(pt.Transformer):
 
     @abstractmethod
     def _identity_parts(self) -> tuple[dict[str, np.ndarray], list[bytes]]:
-        """Arrays by name, and anything else as bytes, that tell this fitted model from others of its kind."""
+        """Arrays by name, and anything else as bytes, in which fitted models of this kind differ."""
 
     @abstractmethod
     def _save_parts(self, directory: Path) -> None:
@@ -256,13 +275,23 @@ class Ranker(pt.Transformer):
         """Read what :meth:`_save_parts` wrote."""
 
     def _config(self) -> dict[str, Any]:
-        """What ``config.json`` holds."""
-        return {"settings": self.settings(), "fields": list(self.fields)}
+        """The content of ``config.json``."""
+        config = {"settings": self.settings(), "fields": list(self.fields)}
+        return {**config, "training": self.training.to_json()} if self._is_trained() else config
 
     @classmethod
     def _arguments(cls, config: Any) -> dict[str, Any]:
-        """The arguments that :meth:`_config` gave."""
-        return {**config["settings"], "fields": config["fields"]}
+        """The constructor's arguments, from what :meth:`_config` gave."""
+        arguments = {**config["settings"], "fields": config["fields"]}
+        return {**arguments, "training": Training.from_json(config["training"])} if cls._is_trained() else arguments
+
+    @classmethod
+    def _is_trained(cls) -> bool:
+        """Whether the model takes ``training``."""
+        return "training" in option_names(cls.options_type)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
 
     def save(self, path: str | os.PathLike, *, overwrite: bool = False) -> None:
         """Write the model to a directory, atomically.
@@ -273,7 +302,7 @@ class Ranker(pt.Transformer):
 
         Raises:
             RuntimeError: If the model is not fitted.
-            FileExistsError: If something is there and ``overwrite`` is false, or if it is something else.
+            FileExistsError: If the directory exists and ``overwrite`` is false, or if it holds something else.
         """
         self._require_fitted()
         path, kind = Path(path).expanduser(), {"type": TYPE, "format": FORMAT}
@@ -292,12 +321,12 @@ class Ranker(pt.Transformer):
 
         Args:
             path: The directory.
-            **options: Arguments of the class that differ and do not change the model, such as ``vectors=``.
+            **options: Arguments of the class to change that do not change the model, such as ``vectors=``.
 
         Raises:
             FileNotFoundError: If there is no such directory.
             ArtifactError: If a file in it is missing, damaged or foreign; the message names the file.
-            ValueError: If an option can only be changed by fitting, or does not suit the model.
+            ValueError: If an option can only be changed by fitting, or does not fit the model.
         """
         path = Path(path).expanduser()
         found = read_metadata(path, type=TYPE, format=FORMAT).get("model")
@@ -324,7 +353,7 @@ class Ranker(pt.Transformer):
 
     @classmethod
     def _read_arguments(cls, path: Path) -> dict[str, Any]:
-        """Arguments of which the class can be made."""
+        """The constructor's arguments, components included, of a saved model."""
         config = read_json(path / "config.json")
         try:
             components = {name: load(path / name) for name, load in cls.components.items()}
@@ -341,15 +370,7 @@ class Ranker(pt.Transformer):
 
 
 def digest(settings: Any, arrays: Mapping[str, np.ndarray], parts: Iterable[bytes]) -> str:
-    """A string that differs where anything differs that a model is made of.
-
-    Args:
-        settings: What JSON can hold.
-        arrays: Weights by name, of any shapes and dtypes; about a second for each gigabyte.
-        parts: Anything else, such as a vocabulary.
-
-    Returns:
-        64 hexadecimal digits.
+    """64 hexadecimal digits that differ between models with different settings, arrays or other parts.
 
     Example::
 
@@ -367,7 +388,7 @@ def digest(settings: Any, arrays: Mapping[str, np.ndarray], parts: Iterable[byte
 
 
 class _Same:
-    """Equal to another one if both hold the very same object."""
+    """Equal to another one that holds the very same object."""
 
     def __init__(self, held: Any):
         self.held = held
@@ -384,7 +405,7 @@ def _plain(value: Any) -> Any:
 
 
 def _refuse_other_model(path: Path, model: str) -> None:
-    """Raise FileExistsError if another kind of ranker is to be overwritten."""
+    """Raise FileExistsError if a ranker of another kind is there."""
     try:
         found = read_json(path / METADATA).get("model")
     except (ArtifactError, AttributeError):
@@ -399,13 +420,12 @@ def _refuse_other_model(path: Path, model: str) -> None:
 def _read_history(path: Path) -> list[dict[str, Any]]:
     history = read_json(path)
     if not isinstance(history, list) or not all(isinstance(record, dict) for record in history):
-        raise ArtifactError(f"{path} is damaged: it is no list of records")
+        raise ArtifactError(f"{path} is damaged: it is not a list of records")
     return history
 
 
 def _checked_fields(fields: Any) -> tuple[str, ...]:
-    several = not isinstance(fields, str) and isinstance(fields, Iterable)
-    names = tuple(fields) if several else (fields,)
+    names = tuple(fields) if isinstance(fields, Iterable) and not isinstance(fields, str) else (fields,)
     if not all(isinstance(name, str) for name in names):
         raise TypeError(f"fields must be names of text columns, such as ['title', 'text'], not {fields!r:.80}")
     if not names or "" in names:
@@ -414,7 +434,7 @@ def _checked_fields(fields: Any) -> tuple[str, ...]:
 
 
 def require_same_fields(fields: tuple[str, ...] | None, documents: ForwardIndex | None) -> None:
-    """Raise ValueError if a forward index holds other fields than those given; None are any."""
+    """Raise ValueError if a forward index holds other fields than those given; None means any."""
     if fields is not None and documents is not None and documents.fields not in ((), fields):
         raise ValueError(
             f"the model reads the fields {', '.join(fields)}, but {documents!r} holds {', '.join(documents.fields)}: "
@@ -423,10 +443,9 @@ def require_same_fields(fields: tuple[str, ...] | None, documents: ForwardIndex 
 
 
 def require_forward_index(given: Any) -> None:
-    """Raise TypeError if ``documents`` are something else, in words that say how to get one."""
+    """Raise TypeError if ``documents`` are not a forward index, and say how to get one."""
     if isinstance(given, ForwardIndex):
         return
-    said = f"documents must be a forward index, not {given!r:.80}"
-    if isinstance(given, str | os.PathLike):
-        raise TypeError(f"{said}; pn.ForwardIndex({os.fspath(given)!r}) opens one")
-    raise TypeError(f"{said}; pn.ForwardIndex.build(path, corpus) makes one")
+    is_path = isinstance(given, str | os.PathLike)
+    advice = f"({os.fspath(given)!r}) opens one" if is_path else ".build(path, corpus) makes one"
+    raise TypeError(f"documents must be a forward index, not {given!r:.80}; pn.ForwardIndex{advice}")

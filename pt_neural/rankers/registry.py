@@ -1,4 +1,4 @@
-"""The table of rankers: a row each, from which public names, loading, the API page and the contract tests follow."""
+"""The table of rankers, from which public names, loading, the API page and the contract tests follow."""
 
 import os
 from importlib import import_module
@@ -9,13 +9,7 @@ from pt_neural._artifacts import METADATA, ArtifactError, read_metadata
 
 
 class Row(NamedTuple):
-    """One ranker.
-
-    Attributes:
-        name: Its public name.
-        module: Where the class stands.
-        format: Names the model in what it saves; the class has it as ``artifact_format``.
-    """
+    """One ranker: its public name, the module of its class, and the ``artifact_format`` of the class."""
 
     name: str
     module: str
@@ -68,7 +62,7 @@ def register(name: str, module: str, format: str) -> None:
     row = Row(name, module, format)
     taken = next((other for other in RANKERS if other.format == format and other != row), None)
     if taken is not None:
-        raise ValueError(f"the format {format!r} is that of {taken.module}.{taken.name}; choose another")
+        raise ValueError(f"{taken.module}.{taken.name} already has the format {format!r}; choose another")
     if row not in RANKERS:
         RANKERS.append(row)
 
@@ -78,18 +72,19 @@ def load_ranker(path: str | os.PathLike, **options: Any) -> Any:
 
     Args:
         path: A directory that the ``save`` of a ranker wrote.
-        **options: What the ``load`` of its class takes.
+        **options: Options for the ``load`` of its class.
 
     Raises:
         FileNotFoundError: If there is no such directory.
-        ArtifactError: If the directory is damaged, holds something else, or a ranker that the registry lacks.
+        ArtifactError: If the directory is damaged, or holds something else or a ranker that is not registered.
     """
     path = Path(path).expanduser()
     model = read_metadata(path, type="ranker", format="pt_neural").get("model")
     for row in RANKERS:
         if row.format == model:
             return row.ranker().load(path, **options)
+    known = ", ".join(row.format for row in RANKERS)
     raise ArtifactError(
-        f"{path / METADATA} describes a ranker {model!r}, which is none of {', '.join(row.format for row in RANKERS)}; "
+        f"{path / METADATA} describes a ranker {model!r}, which is not one of {known}; "
         "register your own with pt_neural.rankers.registry.register(name, module, format)"
     )

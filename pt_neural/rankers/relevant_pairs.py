@@ -12,8 +12,8 @@ import pandas as pd
 
 from pt_neural.rankers.ranker import Ranker
 from pt_neural.text import PackedSequences, Vocabulary
-from pt_neural.text.packed import pack_texts
-from pt_neural.training.examples import Examples, make_examples
+from pt_neural.text.tokens import pack_texts
+from pt_neural.training.examples import Examples
 from pt_neural.training.groups import Report
 
 Model = TypeVar("Model", bound=Ranker)
@@ -24,12 +24,12 @@ class RelevantPairs:
     """Queries paired with documents relevant to them; each has at least one word.
 
     Attributes:
-        vocabulary: The words of the collection with their frequencies in it, followed by those that only queries have,
-            with frequency 0.
+        vocabulary: The words of the collection with their frequencies, followed by words of queries alone, with
+            frequency 0.
         queries: The queries as word ids; each has a pair.
         documents: The documents as word ids; each has a pair.
         query_rows: The query of each pair, int64 of shape ``(pairs,)``.
-        document_rows: The document of each pair, likewise.
+        document_rows: The document of each pair, int64 of shape ``(pairs,)``.
         labels: The grade of each pair, float32, above 0.
         report: What was used, and what was left out and why.
     """
@@ -46,7 +46,7 @@ class RelevantPairs:
         return len(self.query_rows)
 
     def swapped(self) -> "RelevantPairs":
-        """The same pairs with documents as queries and queries as documents."""
+        """The same pairs with the roles of queries and documents exchanged."""
         return replace(
             self,
             queries=self.documents,
@@ -64,16 +64,9 @@ class RelevantPairs:
         *,
         max_terms: int | None = None,
     ) -> "RelevantPairs":
-        """The pairs of training examples.
+        """The pairs of training examples, with the first ``max_terms`` words of each document; None for all words.
 
-        Args:
-            examples: The examples, without negatives.
-            documents: All of their documents as word ids.
-            vocabulary: The words, with their frequencies.
-            max_terms: Keep only that many of the first words of a document; None keeps all.
-
-        Raises:
-            ValueError: If no pair has words on both sides.
+        Raises ValueError if no pair has words on both sides.
         """
         groups = examples.groups
         queries, vocabulary = _pack_queries(examples.query_texts, vocabulary)
@@ -100,7 +93,7 @@ class RelevantPairs:
 
 
 def _pack_queries(texts: list[str], vocabulary: Vocabulary) -> tuple[PackedSequences, Vocabulary]:
-    """Queries as word ids, and the vocabulary followed by the words it lacks."""
+    """Queries as word ids, and the vocabulary followed by the queries' words that it does not have."""
     queries, words = pack_texts(texts)
     ids = vocabulary.ids(words)
     new = ids < 0
@@ -131,7 +124,7 @@ def fit_to_pairs(
         qrels_tr: Their judgements: ``qid, docno, label``.
         topics_or_res_va: Candidates of dev queries, which pipelines pass on; not used.
         qrels_va: Their judgements; not used.
-        verbose: Print what is learned from, and show a progress bar.
+        verbose: Print a summary of the training data, and show a progress bar.
 
     Returns:
         This ranker; see ``history`` and ``report``. If interrupted, it stays as it was.
@@ -140,7 +133,7 @@ def fit_to_pairs(
         TypeError: If the candidates or the judgements are not a frame.
         ValueError: If there is nothing to learn from; the message says why.
     """
-    examples = make_examples(topics_or_res_tr, qrels_tr, None, fields=self.fields, documents=self.documents)
+    examples = self._make_examples(topics_or_res_tr, qrels_tr, None)
     pairs = RelevantPairs.of(examples, *self._training_documents(examples), max_terms=self.max_terms)
     if verbose:
         print(f"{self!r}: {pairs.report}", flush=True)

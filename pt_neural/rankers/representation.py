@@ -1,4 +1,4 @@
-"""Rankers that represent a query and a document each by itself, and score by a product of the two."""
+"""Rankers that represent queries and documents separately, and score by a product of the two."""
 
 import os
 from abc import abstractmethod
@@ -26,35 +26,35 @@ if TYPE_CHECKING:
 
     from pt_neural.rankers.kept.term_vectors import TermVectors
 
-QUERIES_PER_PRODUCT = 16  # whose weights of a term lie in one cache line
-FEW = 1 / 3  # of all weights: up to this share, scattered reads of postings are as fast as reading all in order
+QUERIES_PER_PRODUCT = 16  # their weights of a term lie in one cache line
+FEW = 1 / 3  # up to this share of all weights, scattered reads of postings are as fast as reading all in order
 
 
 class RepresentationRanker(Ranker):
-    """Base of the rankers in which a query and a document each become something by themselves.
+    """Base of the rankers that represent queries and documents separately.
 
     Four methods make a ranker: :meth:`represent_queries`, :meth:`represent_documents`, :meth:`score_pairs` and
     :meth:`score_all`. The last two have a default for :class:`~pt_neural.rankers.vectors.Vectors`: dense vectors,
-    sparse weights of terms, or both, and their dot products. All else is here: re-ranking by text, by ``docno`` from a
-    forward index or from stored vectors, retrieval from the whole collection, and encoders.
+    sparse weights of terms, or both, and their dot products. The rest is written here: re-ranking by text, by ``docno``
+    from a forward index or from stored vectors, retrieval from the whole collection, and encoders.
 
-    By the columns that a frame has, the transformer
+    Depending on the columns of a frame, the transformer
 
     - re-ranks (``qid, query, docno`` and the text, or only ``docno`` when ``documents`` or ``vectors`` are given,
       or ``doc_vec``): the same rows with new ``score`` and ``rank``, ties by docno;
     - encodes queries (``query``): adds ``query_vec``, float32 arrays;
     - encodes documents (text): adds ``doc_vec``, float32 arrays.
 
-    What the model can compute from text it computes; vector columns are used where there is no text. A document
-    whose representation is empty, as that of a text without any word that the model knows, scores ``least_score``:
-    cosines of unrelated texts may be below zero, and an empty document must not rank above them.
+    Vector columns are used only where there is no text. A document with an empty representation, because the model
+    knows none of its words, scores ``least_score``: cosines of unrelated texts may be below zero, and an empty document
+    must not rank above them.
 
     Args:
         **options: See :class:`~pt_neural.rankers.options.RepresentationOptions`.
 
     Attributes:
-        least_score: What a document with an empty representation scores.
-        queries_per_block: Queries that are represented at a time.
+        least_score: The score of a document with an empty representation.
+        queries_per_block: How many queries are represented at a time.
         has_encoders: Whether the transformer also encodes queries and documents; otherwise it only re-ranks.
         kept_as: How the documents of a collection are kept on disk.
     """
@@ -70,16 +70,16 @@ class RepresentationRanker(Ranker):
 
     def __init__(self, **options: Unpack[RepresentationOptions]):
         if options.get("documents") is not None and options.get("vectors") is not None:
-            raise ValueError("give documents or vectors, not both: each tells where document vectors come from")
+            raise ValueError("give documents or vectors, not both: documents are read from one of them")
         super().__init__(**options)
 
     @abstractmethod
     def represent_queries(self, texts: Sequence[str]) -> Vectors:
-        """What queries become."""
+        """Represent queries."""
 
     @abstractmethod
     def represent_documents(self, sequences: PackedSequences, vocabulary: Vocabulary) -> Vectors:
-        """What documents become, given as term ids over any vocabulary; -1 is an unknown term."""
+        """Represent documents, given as term ids over any vocabulary; -1 is an unknown term."""
 
     def score_pairs(
         self, queries: Vectors, query_rows: np.ndarray, documents: Vectors, document_rows: np.ndarray
@@ -90,7 +90,7 @@ class RepresentationRanker(Ranker):
             queries: Distinct queries.
             query_rows: The query of each pair, int64 of shape ``(pairs,)``.
             documents: Distinct documents.
-            document_rows: The document of each pair.
+            document_rows: The document of each pair, int64 of shape ``(pairs,)``.
         """
         scores = products(queries, query_rows, documents, document_rows)
         unanswered = np.flatnonzero(scores == 0)
@@ -100,14 +100,14 @@ class RepresentationRanker(Ranker):
         return scores
 
     def score_all(self, queries: Vectors, kept: "VectorTable | TermVectors") -> np.ndarray:
-        """Scores of all documents of a collection for some queries.
+        """Scores of some queries with all documents of a collection.
 
         Args:
             queries: The queries.
-            kept: What the model kept of the documents.
+            kept: The documents, as :meth:`index` has written them.
 
         Returns:
-            float32 of shape ``(queries, documents)``; -inf for what must not be found: everything by a query without
+            float32 of shape ``(queries, documents)``; -inf for what must not be found: everything for a query without
             any known word, documents without any known word, and, where only single terms count, documents that share
             no term with the query.
 
@@ -127,7 +127,7 @@ class RepresentationRanker(Ranker):
         return scores
 
     def represent_texts(self, texts: Iterable[str]) -> Vectors:
-        """What document texts become."""
+        """Represent documents, given as texts."""
         sequences, terms = self._pack(texts)
         return self.represent_documents(sequences, Vocabulary(terms))
 
@@ -160,7 +160,7 @@ class RepresentationRanker(Ranker):
         return self.text_scorer().transform(inp)
 
     def check_columns(self, frame: pd.DataFrame, context: pt.Transformer) -> None:
-        """Raise an error in the name of ``context`` where the columns of a frame are not enough to score its rows."""
+        """Raise an error in the name of ``context`` if a frame lacks columns that are needed to score its rows."""
         with validated(frame, context, self.fields) as v:
             self._accept_scoring(v)
 
@@ -193,7 +193,7 @@ class RepresentationRanker(Ranker):
         return scores
 
     def _frame_representations(self, frame: pd.DataFrame) -> tuple[Vectors, np.ndarray]:
-        """Representations of documents, and which of them each row of a frame has."""
+        """The distinct documents of a frame, represented, and the document of each row."""
         if self._kept is not None:
             self._kept.require_made_by(self)
             return self._kept.vectors, self._kept.rows(frame["docno"].to_list())
@@ -213,9 +213,9 @@ class RepresentationRanker(Ranker):
 
     @property
     def vectors(self) -> Any:
-        """Kept vectors to re-rank with; ``model.vectors = model.index(..)`` sets them after training.
+        """Kept vectors to re-rank with; set them after training by ``model.vectors = model.index(..)``.
 
-        Those that :meth:`index` of another model made are refused, and so are this one's from before a new training.
+        Vectors of another model are refused, and so are vectors from before the model was trained anew.
         """
         return self._vectors
 
@@ -228,11 +228,11 @@ class RepresentationRanker(Ranker):
         self._vectors, self._kept = vectors, kept
 
     def open_kept(self, vectors: Any) -> Kept:
-        """The documents that :meth:`index` kept, given as what it returned or as its path."""
+        """The documents that :meth:`index` has written, given as its result or as its path."""
         return self.kept_as.of(vectors)
 
     def _require_document_representations(self, what: str) -> None:
-        """Raise ValueError in the name of what needs them where documents are not represented by themselves."""
+        """Raise ValueError in the name of ``what`` if documents cannot be represented without a query."""
 
     def _check_options(self) -> None:
         super()._check_options()
@@ -254,7 +254,7 @@ class RepresentationRanker(Ranker):
         overwrite: bool = False,
         verbose: bool = True,
     ) -> "FlexIndex | TermVectors":
-        """Write what the documents of a collection become to a new directory, atomically, batch by batch.
+        """Write the representations of the documents of a collection to a new directory, atomically, batch by batch.
 
         Args:
             path: Directory to create.
@@ -268,9 +268,9 @@ class RepresentationRanker(Ranker):
 
         Raises:
             RuntimeError: If the model is not fitted.
-            FileExistsError: If something is there and ``overwrite`` is false, or if it is something else.
-            ValueError: If there are no documents, or only one and it has a dense vector; if one lacks its docno or
-                text; if a docno occurs twice; or if the forward index holds other fields than the model reads.
+            FileExistsError: If the directory exists and ``overwrite`` is false, or if it holds something else.
+            ValueError: If there are no documents, or only one and it has a dense vector; if a document has no docno or
+                no text; if a docno occurs twice; or if the forward index holds other fields than the model reads.
 
         Example::
 
@@ -308,14 +308,14 @@ class RepresentationRanker(Ranker):
 
         Args:
             vectors: What :meth:`index` returned, or its path.
-            num_results: Documents a query.
+            num_results: Documents to retrieve for each query.
             verbose: Show a progress bar.
 
         Returns:
             Transformer from ``qid, query`` to ``qid, query, docno, score, rank``.
 
         Raises:
-            TypeError: If ``num_results`` is no integer.
+            TypeError: If ``num_results`` is not an integer.
             ValueError: If it is below 1, or if another model made the vectors.
 
         Example::
@@ -386,7 +386,7 @@ def _shared(weights: csr_array, scores: np.ndarray, kept: "TermVectors") -> np.n
 
 
 class _Face(pt.Transformer):
-    """A transformer that is one ability of a model; two of them are equal when their model is the same."""
+    """One ability of a model as a transformer; two of them are equal if their model is the same object."""
 
     def __init__(self, model: RepresentationRanker):
         self.model = model

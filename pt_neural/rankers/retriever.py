@@ -1,8 +1,8 @@
-"""Exact retrieval from the whole collection: every document that a model kept is scored."""
+"""Exact retrieval from a whole collection: every document is scored."""
 
 import os
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,46 +11,31 @@ import pyterrier as pt
 from pt_neural._arguments import checked_number
 from pt_neural._frames import Hits, retrieved_frame
 from pt_neural.rankers.columns import distinct_queries
-from pt_neural.rankers.kept.kept import Kept
+from pt_neural.rankers.ranker import Ranker
 
 SCORES_PER_BLOCK = 2**24  # 64 MiB of float32
 
 
-class Scores(Protocol):
-    """A model that scores all documents that it kept."""
-
-    queries_per_block: int
-
-    def open_kept(self, vectors: Any) -> Kept:
-        """What the model kept of documents."""
-
-    def represent_queries(self, texts: list[str]) -> Any:
-        """Queries, of which ``take(rows)`` gives some."""
-
-    def score_all(self, queries: Any, kept: Any) -> np.ndarray:
-        """Scores of shape ``(queries, documents)``, -inf for what must not be found."""
-
-
 class Retriever(pt.Transformer):
-    """Retrieves the documents with the highest scores, from all documents that a model kept.
+    """Retrieves the documents of a collection with the highest scores.
 
-    Equal scores are in ascending order of docno, also at the cut-off. A query without any word that the model knows
-    finds nothing, and a document without any is never found.
+    Documents with equal scores are in ascending order of docno, also at the cut-off. A query without any word that the
+    model knows finds nothing, and a document without any is never found.
 
     Args:
-        model: Represents the queries and scores.
+        model: A ranker with the methods of :class:`~pt_neural.rankers.RepresentationRanker` that this calls.
         vectors: What the model's ``index`` returned, or its path.
-        num_results: Documents a query.
-        verbose: Show a progress bar over blocks of queries.
+        num_results: Documents to retrieve for each query.
+        verbose: Show a progress bar.
 
     Raises:
-        TypeError: If ``num_results`` is no integer.
+        TypeError: If ``num_results`` is not an integer.
         ValueError: If it is below 1, or if another model made the vectors.
     """
 
     schematic = {"label": "Retriever", "help_url": None}
 
-    def __init__(self, model: Scores, vectors: Any, *, num_results: int = 1000, verbose: bool = False):
+    def __init__(self, model: Ranker, vectors: Any, *, num_results: int = 1000, verbose: bool = False):
         self.model = model
         self.vectors = vectors
         self.num_results = checked_number("num_results", num_results, int, least=1)
@@ -79,12 +64,9 @@ class Retriever(pt.Transformer):
                 queries = self.model.represent_queries([texts[number] for number in numbers])
                 for start in range(0, len(places), size):
                     block = queries.take(places[start : start + size])
-                    hits = best(self._all_scores(block), self._kept.order, self.num_results)
+                    hits = best(self.model.score_all(block, self._kept), self._kept.order, self.num_results)
                     yield hits._replace(queries=hits.queries + first + start)
                     progress.update(len(places[start : start + size]))
-
-    def _all_scores(self, queries: Any) -> np.ndarray:
-        return self.model.score_all(queries, self._kept)
 
     def fuse_rank_cutoff(self, k: int) -> pt.Transformer:
         """Retrieve no more documents than a later cut-off keeps."""
@@ -108,12 +90,9 @@ class Retriever(pt.Transformer):
 
 
 def best(scores: np.ndarray, order: np.ndarray, num_results: int) -> Hits:
-    """The largest scores of each row; equal ones in the order given.
+    """The ``num_results`` largest scores of each row of ``(queries, documents)``; -inf is no hit.
 
-    Args:
-        scores: Shape (queries, documents); -inf is no hit.
-        order: The place of each document among equal scores.
-        num_results: Hits a query.
+    ``order`` is the place of each document among equal scores.
     """
     num_results = min(num_results, scores.shape[1])
     cut = scores.shape[1] - num_results

@@ -1,4 +1,4 @@
-"""Rankers with two trained towers: a network encodes queries and documents, each side by itself."""
+"""Rankers with two trained towers: a network encodes queries and documents separately."""
 
 from typing import ClassVar, Literal
 
@@ -17,7 +17,7 @@ from pt_neural.text import PackedSequences, Vocabulary
 
 
 class TowerRanker(Trained, RepresentationRanker):
-    """Base of the rankers whose network encodes queries and documents, each side by itself.
+    """Base of the rankers whose network encodes queries and documents separately.
 
     The network has a method ``encode(side, batch)`` that gives vectors, float32 of shape ``(texts, dimensions)``.
 

@@ -1,4 +1,4 @@
-"""Rankers that learn from judgements: a reader makes tensors of texts, a network scores them, and fit trains it."""
+"""Rankers that learn from judgements: a reader turns texts into tensors, and a network scores them."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
@@ -17,9 +17,9 @@ from pt_neural._artifacts import read_tensors, write_tensors
 from pt_neural.rankers.options import TrainedOptions
 from pt_neural.rankers.ranker import Ranker, digest
 from pt_neural.rankers.readers.reader import Reader
-from pt_neural.training import Training, losses
+from pt_neural.training import losses
 from pt_neural.training.devices import known_device, require_available, torch_device
-from pt_neural.training.examples import dev_evaluator, make_examples
+from pt_neural.training.examples import dev_evaluator
 from pt_neural.training.examples import digest as frames_digest
 from pt_neural.training.groups import Report
 from pt_neural.training.sampling import GroupBatches
@@ -30,22 +30,24 @@ Scorer = Callable[[nn.Module], np.ndarray]
 class Trained(Ranker, pt.Estimator):
     """Base of the rankers that hold a reader and a network, and train the network on judgements.
 
-    A model says how to make the two, :meth:`make_reader` and :meth:`make_network`.
+    A model has two methods, :meth:`make_reader` and :meth:`make_network`.
 
     Args:
         **options: See :class:`~pt_neural.rankers.options.TrainedOptions`.
 
     Attributes:
         own_training: The model's own values for the settings of :class:`~pt_neural.Training` that are None.
-        reader: What turns texts into tensors; None before :meth:`fit`.
+        reader: Turns texts into tensors; None before :meth:`fit`.
         network: The network; None before :meth:`fit`.
+        history: One row an epoch: ``epoch``, ``loss`` (mean over groups), ``seconds`` of training, the dev measure.
         report: What the model was trained on, and what was left out; None if it was loaded.
-        terms_per_block: Terms of documents read at a time, at most.
+        terms_per_block: How many terms of documents are read at a time, at most.
     """
 
     options_type: ClassVar[type] = TrainedOptions
     own_training: ClassVar[dict[str, Any]]
     fitting: ClassVar[str] = "(candidates >> model).fit(topics, qrels)"
+    history_columns: ClassVar[tuple[str, ...]] = ("epoch", "loss", "seconds")
     terms_per_block: ClassVar[int] = 65_536
 
     reader: Reader | None = None
@@ -62,18 +64,7 @@ class Trained(Ranker, pt.Estimator):
 
     @abstractmethod
     def _scorer(self, reader: Reader, frame: pd.DataFrame) -> Scorer:
-        """Read the texts of a frame once; the scorer gives its rows the scores of a network."""
-
-    @property
-    def training(self) -> Training:
-        """How to train."""
-        return self._training
-
-    @training.setter
-    def training(self, training: Training | None) -> None:
-        if training is not None and not isinstance(training, Training):
-            raise TypeError(f"training must be a pn.Training, not {training!r:.80}")
-        self._training = training or Training()
+        """Read the texts of a frame once; the result scores its rows by a network."""
 
     @property
     def device(self) -> str:
@@ -99,12 +90,12 @@ class Trained(Ranker, pt.Estimator):
             topics_or_res_tr: Candidates of the training queries: ``qid, query, docno`` and text (``docno`` is enough
                 where the model has a forward index).
             qrels_tr: Their judgements: ``qid, docno, label``.
-            topics_or_res_va: Candidates of the dev queries. With them, the weights of the epoch with the best dev
-                measure are kept, and training stops when it no longer improves; without, the last epoch's are kept.
+            topics_or_res_va: Candidates of the dev queries. With them, training stops when the dev measure no longer
+                improves, and the weights of the best epoch are kept; without, those of the last epoch.
             qrels_va: Judgements of the dev queries.
 
         Returns:
-            The model. ``history`` and ``report`` tell what happened.
+            The model; see ``history`` and ``report``.
 
         Raises:
             ValueError: If there is nothing to train on, if the device is not available, or if ``vectors`` or
@@ -119,8 +110,7 @@ class Trained(Ranker, pt.Estimator):
         self._check_fit()
         require_available(training.device, training.device)
         frames = topics_or_res_tr, qrels_tr, topics_or_res_va, qrels_va
-        options = {"fields": self.fields, "documents": self.documents, "mark_ends": self.tells_fields_apart}
-        examples = make_examples(topics_or_res_tr, qrels_tr, training, **options)
+        examples = self._make_examples(topics_or_res_tr, qrels_tr, training)
         if training.verbose:
             print(f"{self!r}: {examples.report}", flush=True)
         documents, vocabulary = self._training_documents(examples)
@@ -134,8 +124,8 @@ class Trained(Ranker, pt.Estimator):
         del examples  # its texts are term ids by now
         evaluate = None
         if topics_or_res_va is not None:
-            used, measure = dev_evaluator(topics_or_res_va, qrels_va, training)
-            scorer = self._scorer(reader, used)
+            dev_frame, measure = dev_evaluator(topics_or_res_va, qrels_va, training)
+            scorer = self._scorer(reader, dev_frame)
             evaluate = lambda: float(measure(scorer(network)).mean())  # noqa: E731
         batches = GroupBatches(groups, training, pairs.batch)
         loss = losses.make_loss(training, highest=float(groups.labels.max()))
@@ -155,7 +145,7 @@ class Trained(Ranker, pt.Estimator):
         self._settle_fields()
 
     def _check_fit(self) -> None:
-        """Raise ValueError where the settings, or what was set since, forbid a training."""
+        """Raise ValueError if settings or options forbid training."""
 
     def _take(self, reader: Reader, network: nn.Module) -> None:
         """Make a reader and a trained network the model's own."""
@@ -167,28 +157,16 @@ class Trained(Ranker, pt.Estimator):
         self._require_fitted()
         return self.network.to(torch_device(self.device))
 
-    @property
-    def history(self) -> pd.DataFrame:
-        """One row an epoch: ``epoch``, ``loss`` (mean over groups), ``seconds`` of training, and the dev measure."""
-        return pd.DataFrame(self._history, columns=None if self._history else ["epoch", "loss", "seconds"])
-
     def __getstate__(self) -> dict[str, Any]:
         if self.network is None or next(self.network.parameters()).is_cpu:
             return self.__dict__
         return {**self.__dict__, "network": deepcopy(self.network).cpu()}  # another thread may score with its own
 
-    def _config(self) -> dict[str, Any]:
-        return {**super()._config(), "training": self.training.to_json()}
-
-    @classmethod
-    def _arguments(cls, config: Any) -> dict[str, Any]:
-        return {**super()._arguments(config), "training": Training.from_json(config["training"])}
-
     def _weights(self) -> dict[str, np.ndarray]:
         return {name: weight.cpu().numpy() for name, weight in self.network.state_dict().items()}
 
     def _origin(self, frames: tuple[pd.DataFrame | None, ...], reader: Reader) -> str:
-        """Changes with all that a training is made from, so that no checkpoint of another one is used."""
+        """Changes with everything that a training depends on, so that checkpoints of another one are not used."""
         settings = [self.artifact_format, self.settings(), digest([], *reader.identity_parts())]
         if self.documents is not None:
             settings += [len(self.documents), len(self.documents.vocabulary), len(self.documents.all().terms)]
@@ -216,16 +194,10 @@ class Trained(Ranker, pt.Estimator):
     def _blocks(
         self, lengths: np.ndarray, rows: np.ndarray, *, unit: str = "pair", verbose: bool | None = None
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Documents of similar length, the longest first, each block with its pairs; with a progress bar.
+        """Yield blocks of documents of similar length, the longest first, each with its pairs; with a progress bar.
 
-        Args:
-            lengths: Terms of each document.
-            rows: The document of each pair.
-            unit: What the progress bar counts.
-            verbose: Whether there is one; None for what the model says.
-
-        Yields:
-            Numbers of documents, and numbers of the pairs that have them.
+        ``lengths`` are terms of documents, ``rows`` the document of each pair. Blocks are numbers of documents and of
+        pairs.
         """
         order = np.argsort(-lengths, kind="stable")
         starts = _starts(np.maximum(lengths[order], 1).tolist(), self.batch_size, self.terms_per_block)

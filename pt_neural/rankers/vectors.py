@@ -1,4 +1,4 @@
-"""What queries and documents become: dense vectors, sparse weights of terms, or both; and the scores of pairs."""
+"""Queries and documents as dense vectors, sparse weights of terms, or both; and the scores of pairs."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -31,7 +31,7 @@ class Vectors(NamedTuple):
         return Vectors(*(part if part is None else part[rows] for part in self))
 
     def known(self) -> np.ndarray:
-        """Whether each text has any weight that is not zero, as one with a known word has: bool."""
+        """Whether each text has a weight other than zero, which any known word gives it: bool."""
         found = [self.dense.any(axis=1)] if self.dense is not None else []
         if self.sparse is not None:
             found.append(abs(self.sparse).sum(axis=1) > 0)
@@ -39,7 +39,7 @@ class Vectors(NamedTuple):
 
 
 def stacked(parts: Sequence[Vectors]) -> Vectors:
-    """The texts of all parts, one after the other."""
+    """The texts of all parts, one part after another."""
     if len(parts) == 1:
         return parts[0]
     dense, sparse = zip(*parts, strict=True)
@@ -50,19 +50,7 @@ def stacked(parts: Sequence[Vectors]) -> Vectors:
 
 
 def products(queries: Vectors, query_rows: np.ndarray, documents: Vectors, document_rows: np.ndarray) -> np.ndarray:
-    """Scores of pairs of a query and a document, in blocks that stay small.
-
-    Args:
-        queries: Distinct queries.
-        query_rows: The query of each pair, int64 of shape ``(pairs,)``.
-        documents: Distinct documents.
-        document_rows: The document of each pair.
-
-    Returns:
-        float32 array of shape ``(pairs,)``.
-
-    Raises:
-        ValueError: If queries and documents cannot belong to one model.
+    """Scores of pairs of a query and a document, float32 of shape ``(pairs,)``, in blocks that stay small.
 
     Example::
 
@@ -87,7 +75,7 @@ def products(queries: Vectors, query_rows: np.ndarray, documents: Vectors, docum
 
 
 def _sparse_products(queries: csr_array | np.ndarray, query_rows: np.ndarray, documents: csr_array) -> np.ndarray:
-    """Products of some queries and as many documents, row by row."""
+    """Products of queries and documents, row by row."""
     if not isinstance(queries, np.ndarray):
         return queries[query_rows].multiply(documents).sum(axis=1)
     weights = queries[np.repeat(query_rows, np.diff(documents.indptr)), documents.indices]

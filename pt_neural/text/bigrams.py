@@ -51,14 +51,10 @@ class Bigrams:
     def build(
         cls, sequences: PackedSequences, num_terms: int, *, min_documents: int = 2, max_bigrams: int | None = None
     ) -> "Bigrams":
-        """Count the bigrams of documents.
+        """Count the bigrams of documents; ids outside ``range(num_terms)``, such as -1, are unknown words.
 
-        Args:
-            sequences: The words of the documents; ids outside ``range(num_terms)``, such as -1, are unknown words.
-            num_terms: Size of the vocabulary.
-            min_documents: Leave out bigrams that occur in fewer documents.
-            max_bigrams: Keep only this many of those that occur in the most documents, ties by smaller key; None keeps
-                all.
+        Bigrams of fewer than ``min_documents`` documents are left out; of the others, ``max_bigrams`` keeps those of
+        the most documents, ties by smaller key; None keeps all.
         """
         found = _keys(sequences, num_terms)
         keys, occurrences = np.unique(found[found >= 0], return_counts=True)
@@ -69,24 +65,13 @@ class Bigrams:
         return cls(keys[kept], frequency[kept], num_terms=num_terms, num_documents=len(sequences))
 
     def sequences(self, sequences: PackedSequences) -> PackedSequences:
-        """The numbers of the known bigrams of each text, in order.
-
-        Args:
-            sequences: Texts as term ids, over the vocabulary that the bigrams were built from.
-        """
+        """The numbers of the known bigrams of each text, in order; texts over the vocabulary of :meth:`build`."""
         numbers = _positions(self.keys, _keys(sequences, self.num_terms))
         known = numbers >= 0
         return PackedSequences(numbers[known], offsets_of(known)[sequences.offsets])
 
     def names(self, vocabulary: Vocabulary) -> list[str]:
-        """The bigrams as text, such as ``"pearl harbor"``.
-
-        Args:
-            vocabulary: The vocabulary that the bigrams were built from.
-
-        Raises:
-            ValueError: If it has another size.
-        """
+        """The bigrams as text, such as ``"pearl harbor"``; takes the vocabulary that they were built from."""
         if len(vocabulary) != self.num_terms:
             raise ValueError(f"{self!r} are made of {self.num_terms:,} words; {vocabulary!r} is another vocabulary")
         pairs = zip(*(numbers.tolist() for numbers in np.divmod(self.keys, self.num_terms)), strict=True)
@@ -108,15 +93,11 @@ class Bigrams:
 
     @classmethod
     def load(cls, directory: str | Path) -> "Bigrams":
-        """Read what :meth:`save` wrote.
-
-        Raises:
-            ArtifactError: If a file is missing, damaged or does not fit the others; the message names it.
-        """
+        """Read what :meth:`save` wrote; ArtifactError names the file that is missing, damaged or does not fit."""
         directory = Path(directory)
         sizes = read_json(directory / "bigrams.json")
         if not isinstance(sizes, dict) or not all(type(sizes.get(name)) is int for name in _SIZES):
-            raise ArtifactError(f"{directory / 'bigrams.json'} is damaged: it lacks {' or '.join(_SIZES)}")
+            raise ArtifactError(f"{directory / 'bigrams.json'} is damaged: {' or '.join(_SIZES)} is missing")
         arrays = [load_array(directory / f"{name}.npy", dtype=np.int64, memory_map=False) for name in _ARRAYS]
         try:
             return cls(*arrays, **{name: sizes[name] for name in _SIZES})
@@ -130,7 +111,7 @@ _SIZES = ("num_terms", "num_documents")
 
 
 def _keys(sequences: PackedSequences, num_terms: int) -> np.ndarray:
-    """The key of the bigram that starts at each word, int64; -1 where none does, as at the end of a text."""
+    """The key of the bigram that starts at each word, int64; -1 where there is none, as at the end of a text."""
     first, second = sequences.terms, np.append(sequences.terms[1:], -1)
     keys = first.astype(np.int64) * num_terms + second
     keys[(first < 0) | (second < 0) | (first >= num_terms) | (second >= num_terms)] = -1
@@ -149,7 +130,7 @@ def _document_frequency(sequences: PackedSequences, num_terms: int) -> np.ndarra
 
 
 def _positions(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """The positions of the wanted keys among sorted ones, int32; -1 for those that are missing."""
+    """The position of each wanted key among the sorted keys, int32; -1 if it is missing."""
     positions = np.searchsorted(keys, wanted).astype(np.int32)
     positions[np.append(keys, -1)[positions] != wanted] = -1
     positions[wanted < 0] = -1

@@ -23,23 +23,13 @@ def dice_neighbours(
     Args:
         features: Which documents have which features (words or bigrams), of shape ``(documents, features)``; anything
             but 0 counts as 1.
-        words: Likewise for the F most frequent words of the same documents, of shape ``(documents, F)``.
+        words: The same for the F most frequent words, of shape ``(documents, F)``.
         k: Number of neighbours.
         verbose: Show a progress bar.
 
     Returns:
         Numbers of words by falling coefficient, ties by number, int32 of shape ``(features, k)``; and the coefficients,
         float32 of the same shape. Where fewer than k words co-occur with a feature, the rest is -1 and 0.
-
-    Raises:
-        TypeError: If ``k`` is not an integer.
-        ValueError: If ``k`` is below 1, or if the matrices have different numbers of documents.
-
-    Example::
-
-        >>> words = csr_array([[1, 1, 0], [1, 0, 1], [1, 1, 0]])
-        >>> dice_neighbours(words[:, [1]], words, k=2)
-        (array([[1, 0]], dtype=int32), array([[1. , 0.8]], dtype=float32))
     """
     k = checked_number("k", k, int, least=1)
     if features.shape[0] != words.shape[0]:

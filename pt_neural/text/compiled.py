@@ -14,16 +14,7 @@ _MATH = {"reassoc", "contract", "nsz", "arcp"}
 def compiled(function: Callable) -> Callable:
     """Compile a function when it is first called, and keep the result on disk where possible.
 
-    The function must not call compiled functions of other files: a change there would not reach what was kept of it.
-
-    Example::
-
-        @compiled
-        def total(weights):
-            result = 0.0
-            for place in range(len(weights)):
-                result += weights[place]
-            return result
+    The function must not call compiled functions of other files: a change there would not reach the result on disk.
     """
     options = {"nogil": True, "fastmath": _MATH, "error_model": "numpy"}
     try:
@@ -33,17 +24,11 @@ def compiled(function: Callable) -> Callable:
 
 
 class Rows(NamedTuple):
-    """Sparse rows of texts as compiled loops read them.
+    """Sparse rows of texts as compiled loops read them."""
 
-    Attributes:
-        starts: Where each text starts, int64 of shape ``(texts + 1,)``.
-        terms: Terms of all texts, int32.
-        weights: Their weights.
-    """
-
-    starts: np.ndarray
-    terms: np.ndarray
-    weights: np.ndarray
+    starts: np.ndarray  # where each text starts, int64 of shape (texts + 1,)
+    terms: np.ndarray  # terms of all texts, int32
+    weights: np.ndarray  # their weights
 
 
 def loop_arrays(matrix: csr_array) -> Rows:

@@ -19,13 +19,9 @@ _BLOCK = 1 << 20  # terms held in memory
 
 
 def read_documents(corpus: Iterable[Mapping[str, Any]] | pd.DataFrame) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Check documents one by one.
+    """Check documents one by one: dicts with ``docno`` and text, or a frame with one row per document.
 
-    Args:
-        corpus: Documents as dicts with ``docno`` and text, or a frame with one row per document.
-
-    Yields:
-        The docno, as a string even if it was an integer, and the document.
+    Yields the docno, as a string even if it was an integer, and the document.
 
     Raises:
         TypeError: If the corpus is not an iterable of dicts.
@@ -70,20 +66,10 @@ def _documents(corpus: Any) -> Iterable[Any]:
 
 
 class TermSpool:
-    """Writes token lists to a directory as packed term ids, counting the terms as it goes.
+    """Writes token lists to ``terms.npy`` and ``offsets.npy`` in an existing directory, counting terms as it goes.
 
     Memory does not grow with the collection. A term's final id is known only once all terms are counted, so each term
     gets a provisional number when it first appears, and :meth:`finish` renumbers the file.
-
-    Args:
-        directory: An existing directory, which receives ``terms.npy`` and ``offsets.npy``.
-
-    Example::
-
-        with TermSpool(directory) as spool:
-            spool.append(["a", "river"])
-            vocabulary = spool.finish()
-        sequences = load_sequences(directory)
     """
 
     def __init__(self, directory: Path):
@@ -116,12 +102,7 @@ class TermSpool:
             self._flush()
 
     def finish(self, *, min_count: int = 1, max_terms: int | None = None) -> Vocabulary:
-        """Write the arrays and return the vocabulary; terms left out of it are -1 in the arrays.
-
-        Args:
-            min_count: Leave out terms that occur less often.
-            max_terms: Keep only this many of the most frequent terms; None keeps all.
-        """
+        """Write the arrays and return the vocabulary; terms left out of it are -1 in the arrays."""
         self._flush()
         self._file.close()
         terms = list(self._numbers)
@@ -136,15 +117,15 @@ class TermSpool:
         numbers = np.array(self._pending, dtype=np.int32)
         documents = np.repeat(np.arange(len(self._pending_lengths)), np.array(self._pending_lengths, dtype=np.int64))
         pairs = np.unique(documents * len(self._numbers) + numbers)
-        self._collection_frequency = self._added(self._collection_frequency, numbers)
-        self._document_frequency = self._added(self._document_frequency, pairs % max(len(self._numbers), 1))
+        self._collection_frequency = self._count(numbers, self._collection_frequency)
+        self._document_frequency = self._count(pairs % max(len(self._numbers), 1), self._document_frequency)
         self._file.write(numbers.tobytes())
         self._lengths.extend(self._pending_lengths)
         del self._pending[:], self._pending_lengths[:]
 
-    def _added(self, frequency: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    def _count(self, numbers: np.ndarray, counts_so_far: np.ndarray) -> np.ndarray:
         total = np.bincount(numbers, minlength=len(self._numbers)).astype(np.int64)
-        total[: len(frequency)] += frequency
+        total[: len(counts_so_far)] += counts_so_far
         return total
 
     def _write_renumbered(self, kept: np.ndarray) -> None:
@@ -159,11 +140,6 @@ class TermSpool:
 
 
 def load_sequences(directory: Path) -> PackedSequences:
-    """Memory-map the sequences that a :class:`TermSpool` wrote.
-
-    Raises:
-        ArtifactError: If a file is missing or damaged.
-        ValueError: If the two files do not fit together.
-    """
+    """Memory-map the sequences that a :class:`TermSpool` wrote; ValueError if the two files do not fit together."""
     terms = load_array(directory / "terms.npy", dtype=np.int32)
     return PackedSequences(terms, load_array(directory / "offsets.npy", dtype=np.int64))

@@ -13,28 +13,14 @@ from scipy.sparse import csr_array, vstack
 from pt_neural.text.corpus import TermSpool, load_sequences, read_documents
 from pt_neural.text.forward_index import ForwardIndex
 from pt_neural.text.packed import PackedSequences, offsets_of
-from pt_neural.text.tokens import TEXT_FIELDS, join_fields, tokenise
-from pt_neural.text.vocabulary import Vocabulary, tokenise_packed
+from pt_neural.text.tokens import TEXT_FIELDS, join_fields, tokenise, tokenise_packed
+from pt_neural.text.vocabulary import Vocabulary
 
 _BLOCK = 4096  # documents whose terms are in memory at a time
 
 
 def bag_of_words(sequences: PackedSequences, num_terms: int) -> csr_array:
-    """Count the terms of each sequence; ids outside ``range(num_terms)`` are ignored.
-
-    Args:
-        sequences: Sequences of term ids.
-        num_terms: Size of the vocabulary.
-
-    Returns:
-        Sparse float32 matrix of shape ``(len(sequences), num_terms)``.
-
-    Example::
-
-        >>> bag_of_words(PackedSequences.from_lists([[1, 0, 1], [-1]]), 2).toarray()
-        array([[1., 2.],
-               [0., 0.]], dtype=float32)
-    """
+    """Count the terms of each sequence, sparse float32 (sequences, terms); unknown ids, such as -1, are ignored."""
     known = (sequences.terms >= 0) & (sequences.terms < num_terms)
     num_known_before = offsets_of(known)
     terms = sequences.terms[known]
@@ -55,20 +41,9 @@ def count_corpus(
 ) -> tuple[Vocabulary, csr_array]:
     """Count the terms of a collection in one pass, with only the counts in memory.
 
-    Args:
-        corpus: Documents with ``docno`` and at least one of the fields, a frame of them, or a forward index.
-        min_count: Leave out terms that occur less often.
-        max_terms: Keep only this many of the most frequent terms; None keeps all.
-        fields: The fields to read, joined in this order; ignored for a forward index, which has its own.
-        desc: Text beside the progress bar.
-        verbose: Show a progress bar.
-
-    Returns:
-        The vocabulary, and the float32 counts of shape ``(documents, terms)``.
-
-    Raises:
-        TypeError: If the corpus is none of these.
-        ValueError: If there are no documents, if one lacks its docno or all fields, or if a docno occurs twice.
+    The corpus is an iterable of documents with ``docno`` and at least one of the fields, a frame of them, or a forward
+    index, which has its own fields. Terms that occur less often than ``min_count`` are left out; ``max_terms`` keeps
+    only the most frequent. Returns the vocabulary, and the float32 counts of shape (documents, terms).
 
     Example::
 
@@ -145,30 +120,20 @@ class TfIdf:
         self.idf = idf.astype(np.float32)
 
     def of_texts(self, texts: Iterable[Any]) -> csr_array:
-        """The vectors of texts, as :meth:`of_sequences` returns them. Anything but a string has no terms.
-
-        Raises:
-            TypeError: If the terms are bigrams, which can only be found in packed sequences.
-        """
+        """The vectors of texts, as :meth:`of_sequences` returns them; TypeError if the terms are bigrams."""
         if not isinstance(self.vocabulary, Vocabulary):
             raise TypeError(f"{self.vocabulary!r} cannot tokenise; call of_sequences(bigrams.sequences(sequences))")
         return self.of_sequences(tokenise_packed(texts, self.vocabulary, drop_unknown=True))
 
     def of_sequences(self, sequences: PackedSequences) -> csr_array:
-        """The vectors of sequences of term ids; ids outside the vocabulary, such as -1, are ignored.
+        """The vectors of sequences of term ids, sparse float32 (sequences, terms) in canonical format.
 
-        Returns:
-            Sparse float32 matrix of shape ``(len(sequences), len(vocabulary))`` in canonical format. Rows have length
-            1, or are empty where no term is known.
+        Ids outside the vocabulary, such as -1, are ignored. Rows have length 1, or are empty where no term is known.
         """
         return self.of_counts(bag_of_words(sequences, len(self.vocabulary)))
 
     def of_counts(self, counts: csr_array) -> csr_array:
-        """The vectors of texts whose terms have been counted, as :meth:`of_sequences` returns them.
-
-        Args:
-            counts: Counts above 0, of shape ``(texts, len(vocabulary))``.
-        """
+        """The vectors of texts with these term counts, all above 0, as :meth:`of_sequences` returns them."""
         if not counts.has_canonical_format:
             counts = counts.copy()
             counts.sum_duplicates()

@@ -68,7 +68,7 @@ class ForwardIndex(pt.Artifact):
         Raises:
             FileExistsError: If something is at ``path`` and ``overwrite`` is false.
             TypeError: If the corpus is not an iterable of dicts.
-            ValueError: If there are no documents, if one lacks its docno or all fields, or if a docno occurs twice.
+            ValueError: If there are no documents, if one has no docno or no field, or if a docno occurs twice.
         """
         path, kind = Path(path).expanduser(), {"type": cls.ARTIFACT_TYPE, "format": cls.ARTIFACT_FORMAT}
         with atomic_directory(path, overwrite=overwrite, **kind) as directory:
@@ -135,23 +135,12 @@ class ForwardIndex(pt.Artifact):
         return self._sequences
 
     def rows(self, docnos: Iterable[str]) -> np.ndarray:
-        """The rows of documents, an int64 array with -1 for unknown docnos.
-
-        Args:
-            docnos: A list, an array or a column of a frame.
-        """
+        """The rows of documents, int64, with -1 for unknown docnos; takes a list, an array or a column of a frame."""
         docnos = docnos.tolist() if hasattr(docnos, "tolist") else docnos
         return np.fromiter(map(self._rows.get, docnos, repeat(-1)), dtype=np.int64)
 
     def known_rows(self, docnos: Sequence[str]) -> np.ndarray:
-        """The rows of documents that must be in the index, an int64 array.
-
-        Args:
-            docnos: A list, an array or a column of a frame; repeated docnos are fine.
-
-        Raises:
-            ValueError: If a docno is not in the index.
-        """
+        """The rows of documents, int64; ValueError if a docno is not in the index."""
         rows = self.rows(docnos)
         unknown = np.flatnonzero(rows < 0)
         if len(unknown):

@@ -48,18 +48,12 @@ class WordHashing:
 
     @classmethod
     def build(
-        cls,
-        words: Vocabulary | Iterable[str],
-        *,
-        sizes: Sequence[int] = (3,),
-        max_ngrams: int | None = None,
+        cls, words: Vocabulary | Iterable[str], *, sizes: Sequence[int] = (3,), max_ngrams: int | None = None
     ) -> "WordHashing":
-        """Collect the n-grams of words, by falling frequency, ties in alphabetical order.
+        """Collect the n-grams of distinct words, by falling frequency, ties in alphabetical order.
 
-        Args:
-            words: Distinct words; or a vocabulary, whose collection frequencies then count for the n-grams.
-            sizes: Lengths of the n-grams.
-            max_ngrams: Keep only this many of the most frequent n-grams; None keeps all.
+        With a vocabulary that has collection frequencies, these count for the n-grams of its words. ``max_ngrams``
+        keeps only the most frequent; None keeps all.
         """
         frequencies: Iterable[int] = repeat(1)
         if isinstance(words, Vocabulary):
@@ -77,27 +71,14 @@ class WordHashing:
         return {ngram: column for column, ngram in enumerate(self.ngrams)}
 
     def bags(self, words: Iterable[str]) -> csr_array:
-        """The n-gram counts of words, one row per word: W_f of the CLSM paper.
-
-        Args:
-            words: Any words, each given once.
-
-        Returns:
-            Sparse float32 matrix of shape ``(number of words, len(self))``.
-        """
+        """The n-gram counts of distinct words: sparse float32 (words, len(self)), W_f of the CLSM paper."""
         columns, lengths = [], []
         for word in words:
             known = [self._columns[ngram] for ngram in letter_ngrams(word, self.sizes) if ngram in self._columns]
             columns.extend(known)
             lengths.append(len(known))
-        counts = csr_array(
-            (
-                np.ones(len(columns), dtype=np.float32),
-                np.array(columns, dtype=np.int64),
-                offsets_of(np.array(lengths, dtype=np.int64)),
-            ),
-            shape=(len(lengths), len(self)),
-        )
+        ones, offsets = np.ones(len(columns), dtype=np.float32), offsets_of(np.array(lengths, dtype=np.int64))
+        counts = csr_array((ones, np.array(columns, dtype=np.int64), offsets), shape=(len(lengths), len(self)))
         counts.sum_duplicates()
         return counts
 
@@ -115,11 +96,7 @@ class WordHashing:
 
     @classmethod
     def load(cls, directory: str | Path) -> "WordHashing":
-        """Read what :meth:`save` wrote.
-
-        Raises:
-            ArtifactError: If a file is missing or damaged; the message names it.
-        """
+        """Read what :meth:`save` wrote; ArtifactError names a file that is missing or damaged."""
         directory = Path(directory)
         ngrams, settings = read_lines(directory / "ngrams.txt"), read_json(directory / "ngrams.json")
         try:

@@ -1,14 +1,9 @@
 """Many term sequences in two arrays."""
 
-from array import array
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any
 
 import numpy as np
-
-from pt_neural.text.tokens import FIELD_END, tokenise
 
 
 class PackedSequences:
@@ -95,11 +90,7 @@ def offsets_of(lengths: np.ndarray) -> np.ndarray:
 
 
 def ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Ranges of consecutive numbers, one after the other: int64.
-
-    Args:
-        starts: The first number of each range.
-        lengths: How many numbers each range has.
+    """Ranges of consecutive numbers, one after the other, int64; each range has a first number and a length.
 
     Example::
 
@@ -110,68 +101,16 @@ def ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     return np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
 
 
-def pack_texts(texts: Iterable[Any]) -> tuple[PackedSequences, list[str]]:
-    """Tokenise texts and number their terms in order of first appearance.
-
-    Args:
-        texts: Strings; anything else, such as None or NaN, gives an empty sequence.
-
-    Returns:
-        The texts as term ids, and the distinct terms.
-
-    Example::
-
-        >>> sequences, terms = pack_texts(["a river", "a city"])
-        >>> sequences[1], terms
-        (array([0, 2], dtype=int32), ['a', 'river', 'city'])
-    """
-    numbers: defaultdict[str, int] = defaultdict()
-    numbers.default_factory = numbers.__len__
-    terms, ends = array("i"), array("q", [0])
-    for text in texts:
-        terms.extend(map(numbers.__getitem__, tokenise(text)))
-        ends.append(len(terms))
-    return PackedSequences(np.array(terms, dtype=np.int32), np.array(ends, dtype=np.int64)), list(numbers)
-
-
-def pack_fields(texts: Iterable[str], fields: int) -> tuple[PackedSequences, list[str]]:
-    r"""Tokenise texts with marked field ends, as :func:`pack_texts` does for plain texts.
-
-    Args:
-        texts: Texts from :func:`~pt_neural.text.join_fields` with ``mark_ends=True``.
-        fields: Number of fields. A text with fewer has the last ones only, so a plain text is the last field.
-
-    Returns:
-        The texts as term ids with ``field_ends``, and the distinct terms.
-
-    Example::
-
-        >>> sequences, terms = pack_fields(["river\x1ethe river", "\x1ea city"], 2)
-        >>> sequences.field_ends
-        array([[1, 3],
-               [0, 2]])
-    """
-    parts = (text.split(FIELD_END, fields - 1) for text in texts)
-    sequences, terms = pack_texts(chain.from_iterable([*[""] * (fields - len(part)), *part] for part in parts))
-    offsets = sequences.offsets[::fields]
-    ends = sequences.offsets[1:].reshape(-1, fields) - offsets[:-1, None]
-    return PackedSequences(sequences.terms, offsets, ends), terms
-
-
 def with_boundaries(sequences: PackedSequences, first: int, *, fields: int, max_terms: int) -> PackedSequences:
-    r"""Put a boundary term before each field, and one after the last field.
+    r"""Put a boundary term before each field, and one after the last field; the result has no ``field_ends``.
 
-    Args:
-        sequences: Sequences with ``field_ends``; without them, each sequence is the last field.
-        first: Id of the boundary after the last field; ``first + 1``, ``first + 2`` ... go before the fields.
-        fields: Number of fields.
-        max_terms: Truncate each sequence to this many terms, boundaries included.
-
-    Returns:
-        Sequences without ``field_ends``.
+    The boundary after the last field has the id ``first``; ``first + 1``, ``first + 2`` ... go before the fields.
+    Sequences without ``field_ends`` are taken to be the last field. Each sequence is truncated to ``max_terms``,
+    boundaries included.
 
     Example::
 
+        >>> from pt_neural.text import pack_fields
         >>> sequences, _ = pack_fields(["river\x1ethe river"], 2)
         >>> with_boundaries(sequences, 7, fields=2, max_terms=9)[0]
         array([8, 0, 9, 1, 0, 7], dtype=int32)
@@ -195,8 +134,7 @@ def with_boundaries(sequences: PackedSequences, first: int, *, fields: int, max_
 class Numbering:
     """Numbers the distinct terms of a batch, in time that does not depend on the size of the vocabulary.
 
-    Args:
-        num_terms: Size of the vocabulary; negative ids count from its end, as in NumPy.
+    Negative ids count from the end of the vocabulary, as in NumPy.
 
     Example::
 

@@ -48,13 +48,7 @@ class Phrases:
 
     @classmethod
     def build(cls, sequences: PackedSequences, num_words: int, *, max_length: int) -> "Phrases":
-        """Collect all the phrases of texts.
-
-        Args:
-            sequences: Texts as term ids; ids outside ``range(num_words)``, such as -1, are unknown words.
-            num_words: Size of the vocabulary.
-            max_length: Largest number of words of a phrase.
-        """
+        """Collect the phrases of texts up to a length; ids outside ``range(num_words)``, such as -1, are unknown."""
         phrases = cls([], num_words)
         while phrases.max_length < max_length:
             keys = phrases._longer(sequences, phrases.numbers(sequences)[:, -1], phrases.max_length)
@@ -67,14 +61,9 @@ class Phrases:
         return len(self.keys) + 1
 
     def numbers(self, sequences: PackedSequences) -> np.ndarray:
-        """The phrases that start at each word of texts.
+        """The phrases of one word, two words, and so on that start at each word of texts: int64 (words, max_length).
 
-        Args:
-            sequences: Texts as term ids.
-
-        Returns:
-            Numbers of the phrases of one word, two words, and so on, int64 of shape ``(num_terms, max_length)``; -1
-            where the phrase is unknown or would run past the end of the text.
+        -1 where the phrase is unknown or would run past the end of the text.
         """
         terms = np.asarray(sequences.terms, dtype=np.int64)
         found = np.full((len(terms), self.max_length), -1, dtype=np.int64)
@@ -97,14 +86,7 @@ class Phrases:
         return keys
 
     def words(self, numbers: np.ndarray) -> PackedSequences:
-        """The words of phrases.
-
-        Args:
-            numbers: Numbers of phrases, int64 of shape ``(num_phrases,)``.
-
-        Returns:
-            One sequence of term ids per phrase.
-        """
+        """The words of phrases given by number: one sequence of term ids per phrase."""
         rest = np.asarray(numbers, dtype=np.int64)
         lengths = np.searchsorted(self.starts, rest, side="right")
         words = np.full((len(rest), self.max_length), -1, dtype=np.int32)
@@ -118,12 +100,7 @@ class Phrases:
         return PackedSequences(words[words >= 0], offsets_of(lengths))
 
     def names(self, numbers: np.ndarray | Sequence[int], vocabulary: Vocabulary) -> list[str]:
-        """Phrases as text, such as ``"new york"``.
-
-        Args:
-            numbers: Numbers of phrases, int64 of shape ``(num_phrases,)``.
-            vocabulary: The vocabulary of words.
-        """
+        """Phrases given by number as text, such as ``"new york"``."""
         return [" ".join(vocabulary.terms[word] for word in words) for words in self.words(numbers)]
 
     def __len__(self) -> int:

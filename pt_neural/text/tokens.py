@@ -1,32 +1,33 @@
-"""From documents and frames to the one string that a ranker reads, and from that string to tokens."""
+"""From documents and frames to the single string that a ranker reads, to its tokens, and to packed term ids."""
 
 import re
 import sys
 import unicodedata
+from array import array
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
+from itertools import chain
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from pt_neural.text.packed import PackedSequences
+from pt_neural.text.vocabulary import Vocabulary
+
 TEXT_FIELDS = ("title", "text")
-FIELD_END = "\x1e"  # the ASCII record separator: it ends a token and is part of none
+FIELD_END = "\x1e"  # the ASCII record separator, which is never part of a token
 
 _ASCII = "".join(character.lower() if character.isalnum() else " " for character in map(chr, range(128)))
 
 
 def tokenise(text: Any) -> list[str]:
-    """Lower-case a text and cut it into runs of letters and digits.
+    """Lower-case a text and cut it into runs of letters and digits; anything but a string has no tokens.
 
     For ASCII this is the papers' "down-case and remove non-alphanumerics" (Duet section 3). Elsewhere a letter keeps
     the combining marks after it, composed and decomposed spellings give the same token (NFC), and a lone surrogate
     separates tokens, as an underscore does. Scripts written without spaces are not segmented.
-
-    Args:
-        text: The text; anything but a string, such as None or NaN, has no tokens.
-
-    Returns:
-        The tokens, in order.
 
     Example::
 
@@ -41,13 +42,7 @@ def tokenise(text: Any) -> list[str]:
 
 
 def token_spans(text: Any) -> list[tuple[str, int, int]]:
-    """The tokens of a text with their positions in it.
-
-    Args:
-        text: The text; anything but a string has no tokens.
-
-    Returns:
-        Triples of token, start and end: ``text[start:end]`` is the token as it was written.
+    """The tokens of a text with start and end: ``text[start:end]`` is the token as it was written.
 
     Example::
 
@@ -55,35 +50,24 @@ def token_spans(text: Any) -> list[tuple[str, int, int]]:
         [('the', 0, 3), ('okapi', 4, 9)]
     """
     written = _unicode_token().finditer(text) if isinstance(text, str) else ()
-    # Lower-casing and NFC never create, split or join tokens, so there are as many here as in tokenise().
+    # Lower-casing and NFC never create, split or join tokens, so tokenise() finds the same number.
     return [(token, *match.span()) for token, match in zip(tokenise(text), written, strict=True)]
 
 
 @cache
 def _unicode_token() -> re.Pattern[str]:
     r"""Runs of letters and digits with their combining marks, which ``\w`` leaves out."""
-    marks = "".join(filter(_is_mark, map(chr, range(sys.maxunicode + 1))))
+    characters = map(chr, range(sys.maxunicode + 1))
+    marks = "".join(character for character in characters if unicodedata.category(character).startswith("M"))
     return re.compile(rf"[^\W_]+(?:[{marks}]+[^\W_]*)*")
 
 
-def _is_mark(character: str) -> bool:
-    return unicodedata.category(character).startswith("M")
-
-
 def join_fields(document: Mapping[str, Any], fields: Sequence[str] = TEXT_FIELDS, *, mark_ends: bool = False) -> str:
-    """Join the text fields of a document with single spaces.
+    """Join the text fields of a document with single spaces; a field that is missing or not a string adds nothing.
 
-    Args:
-        document: One document, as a corpus iterator yields it.
-        fields: Names of the fields, in the order in which they are joined.
-        mark_ends: Join all the fields, missing ones as empty strings, with ``FIELD_END`` instead, so that
-            :func:`~pt_neural.text.pack_fields` can tell where each one ends.
-
-    Returns:
-        The text. A field that is missing, empty or not a string (None, NaN) adds nothing.
-
-    Raises:
-        ValueError: If the document has none of the fields, not even an empty one.
+    With ``mark_ends``, all the fields, missing ones as empty strings, are joined with ``FIELD_END`` instead, so that
+    :func:`~pt_neural.text.pack_fields` can tell where each one ends. A document that has none of the fields raises
+    ValueError.
 
     Example::
 
@@ -98,16 +82,7 @@ def join_fields(document: Mapping[str, Any], fields: Sequence[str] = TEXT_FIELDS
 def frame_texts(frame: pd.DataFrame, fields: Sequence[str] = TEXT_FIELDS, *, mark_ends: bool = False) -> list[str]:
     """Join the text columns of a frame, row by row, as :func:`join_fields` does for one document.
 
-    Args:
-        frame: Any frame with at least one of the columns.
-        fields: Names of the columns, in the order in which they are joined.
-        mark_ends: As in :func:`join_fields`.
-
-    Returns:
-        One string per row; ``""`` where a row has no text.
-
-    Raises:
-        ValueError: If the frame has none of the columns.
+    Returns one string per row, ``""`` where a row has no text. A frame that has none of the columns raises ValueError.
 
     Example::
 
@@ -137,3 +112,58 @@ def _no_fields(what: str, wanted: Sequence[str], found: Iterable[str]) -> str:
         f"{what} has none of the fields {', '.join(wanted)}; it has {', '.join(map(str, found)) or 'nothing'}. "
         "Name the fields that hold the text with fields=[...]"
     )
+
+
+def pack_texts(texts: Iterable[Any]) -> tuple[PackedSequences, list[str]]:
+    """Tokenise texts into term ids; also returns the distinct terms, numbered in order of first appearance.
+
+    Example::
+
+        >>> sequences, terms = pack_texts(["a river", "a city"])
+        >>> sequences[1], terms
+        (array([0, 2], dtype=int32), ['a', 'river', 'city'])
+    """
+    numbers: defaultdict[str, int] = defaultdict()
+    numbers.default_factory = numbers.__len__
+    terms, ends = array("i"), array("q", [0])
+    for text in texts:
+        terms.extend(map(numbers.__getitem__, tokenise(text)))
+        ends.append(len(terms))
+    return PackedSequences(np.array(terms, dtype=np.int32), np.array(ends, dtype=np.int64)), list(numbers)
+
+
+def pack_fields(texts: Iterable[str], fields: int) -> tuple[PackedSequences, list[str]]:
+    r"""Tokenise texts with marked field ends into sequences with ``field_ends``; see :func:`pack_texts`.
+
+    A text with fewer than ``fields`` fields has the last ones only, so a plain text is the last field.
+
+    Example::
+
+        >>> sequences, terms = pack_fields(["river\x1ethe river", "\x1ea city"], 2)
+        >>> sequences.field_ends
+        array([[1, 3],
+               [0, 2]])
+    """
+    parts = (text.split(FIELD_END, fields - 1) for text in texts)
+    sequences, terms = pack_texts(chain.from_iterable([*[""] * (fields - len(part)), *part] for part in parts))
+    offsets = sequences.offsets[::fields]
+    ends = sequences.offsets[1:].reshape(-1, fields) - offsets[:-1, None]
+    return PackedSequences(sequences.terms, offsets, ends), terms
+
+
+def tokenise_packed(texts: Iterable[Any], vocabulary: Vocabulary, *, drop_unknown: bool = False) -> PackedSequences:
+    """Tokenise texts into term ids of a vocabulary; anything but a string (None, NaN) gives an empty sequence.
+
+    Unknown terms are -1, or left out with ``drop_unknown``.
+
+    Example::
+
+        >>> tokenise_packed(["City on the river"], Vocabulary(["river", "city"]))[0]
+        array([ 1, -1, -1,  0], dtype=int32)
+    """
+    terms, ends = array("i"), array("q", [0])
+    for text in texts:
+        ids = vocabulary.lookup(tokenise(text))
+        terms.extend((term for term in ids if term >= 0) if drop_unknown else ids)
+        ends.append(len(terms))
+    return PackedSequences(np.array(terms, dtype=np.int32), np.array(ends, dtype=np.int64))

@@ -1,6 +1,5 @@
-"""Terms, their ids, and how often they occur; texts as term ids."""
+"""Terms, their ids, and how often they occur."""
 
-from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
@@ -10,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from pt_neural._artifacts import ArtifactError, load_array, read_json, write_json
+from pt_neural._artifacts import ArtifactError, load_array, read_json, reading, write_json
 from pt_neural.text.packed import PackedSequences
-from pt_neural.text.tokens import tokenise
 
 
 class Vocabulary:
@@ -106,16 +104,12 @@ class Vocabulary:
 
     @classmethod
     def load(cls, directory: str | Path) -> "Vocabulary":
-        """Read what :meth:`save` wrote.
-
-        Raises:
-            ArtifactError: If a file is missing, damaged or does not fit the others; the message names it.
-        """
+        """Read what :meth:`save` wrote; ArtifactError names the file that is missing, damaged or does not fit."""
         directory = Path(directory)
         terms = read_lines(directory / "terms.txt")
         counts = read_json(directory / "counts.json")
         if not isinstance(counts, dict) or not {"num_documents", "counted"} <= counts.keys():
-            raise ArtifactError(f"{directory / 'counts.json'} is damaged: it lacks num_documents or counted")
+            raise ArtifactError(f"{directory / 'counts.json'} is damaged: num_documents or counted is missing")
         frequencies = {}
         for name in _FREQUENCIES:
             if name in counts["counted"]:
@@ -129,39 +123,17 @@ class Vocabulary:
 _FREQUENCIES = ("collection_frequency", "document_frequency")
 
 
-def tokenise_packed(texts: Iterable[Any], vocabulary: Vocabulary, *, drop_unknown: bool = False) -> PackedSequences:
-    """Tokenise texts straight into term ids.
-
-    Args:
-        texts: Strings; anything else, such as None or NaN, gives an empty sequence.
-        vocabulary: Gives the ids.
-        drop_unknown: Leave unknown terms out instead of keeping them as -1.
-
-    Example::
-
-        >>> vocabulary = Vocabulary(["river", "city"])
-        >>> tokenise_packed(["City on the river"], vocabulary)[0]
-        array([ 1, -1, -1,  0], dtype=int32)
-    """
-    terms, ends = array("i"), array("q", [0])
-    for text in texts:
-        ids = vocabulary.lookup(tokenise(text))
-        terms.extend(filter(_is_known, ids) if drop_unknown else ids)
-        ends.append(len(terms))
-    return PackedSequences(np.array(terms, dtype=np.int32), np.array(ends, dtype=np.int64))
-
-
 class LastVocabulary:
-    """Caches one result: that for the vocabulary, and the other objects it depends on, that were asked for last.
+    """Caches the result for the last vocabulary asked for, and for any other objects that the result depends on.
 
-    A forward index has one vocabulary throughout, so that whatever is computed from it is computed once.
+    A forward index always has the same vocabulary, so whatever is computed from it is computed once.
     """
 
     def __init__(self):
         self._last: tuple[tuple, Any] | None = None
 
     def __call__(self, compute: Callable[[], Any], vocabulary: Vocabulary, *others: object) -> Any:
-        """The result for exactly these objects; ``compute`` is called if they are not the last ones."""
+        """The result for exactly these objects; ``compute`` is called if they are not those of the last call."""
         last, wanted = self._last, (vocabulary, *others)  # read once: another thread may replace it
         if last is None or len(last[0]) != len(wanted) or any(a is not b for a, b in zip(last[0], wanted, strict=True)):
             last = self._last = wanted, compute()
@@ -172,20 +144,13 @@ class LastVocabulary:
 
 
 class OwnIds:
-    """Turns term ids of another vocabulary into one's own; the mapping between the last two vocabularies is cached.
-
-    Example::
-
-        >>> sequences = PackedSequences.from_lists([[0, 1, -1]])
-        >>> OwnIds()(sequences, Vocabulary(["river", "lake"]), Vocabulary(["city", "river"]))[0]
-        array([ 1, -1, -1], dtype=int32)
-    """
+    """Turns term ids of another vocabulary into one's own; the last mapping is cached."""
 
     def __init__(self):
         self._ids = LastVocabulary()
 
     def __call__(self, sequences: PackedSequences, other: Vocabulary, own: Vocabulary) -> PackedSequences:
-        """Sequences over the ``other`` vocabulary as ids of one's own; -1 is an unknown word."""
+        """The sequences over the vocabulary ``other`` as term ids of ``own``; -1 is an unknown word."""
         ids = self._ids(lambda: np.append(other.mapping_to(own), np.int32(-1)), other, own)  # -1 stays -1
         return PackedSequences(ids[sequences.terms], sequences.offsets)
 
@@ -206,18 +171,10 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
 
 
 def read_lines(path: Path) -> list[str]:
-    """Read what :func:`write_lines` wrote; only a line feed ends a line.
-
-    Raises:
-        ArtifactError: If the file is missing or damaged.
-    """
-    try:
+    """Read what :func:`write_lines` wrote; ArtifactError if the file is missing or damaged."""
+    with reading(path, UnicodeDecodeError):
         text = path.read_bytes().decode("utf-8", errors="surrogatepass")
-    except FileNotFoundError:
-        raise ArtifactError(f"{path} is missing; the directory is not a complete artifact") from None
-    except UnicodeDecodeError as error:
-        raise ArtifactError(f"{path} is damaged: {error}") from None
-    *lines, rest = text.split("\n")
+    *lines, rest = text.split("\n")  # only a line feed ends a line
     if rest:
         raise ArtifactError(f"{path} is damaged: its last line is cut off")
     return lines
@@ -239,7 +196,3 @@ def _check_terms(terms: Sequence[str]) -> None:
     if len(set(terms)) < len(terms):
         repeated, count = Counter(terms).most_common(1)[0]
         raise ValueError(f"terms must be distinct: {repeated!r} occurs {count} times")
-
-
-def _is_known(term: int) -> bool:
-    return term >= 0

@@ -4,14 +4,7 @@ import torch
 
 
 def torch_device(name: str) -> torch.device:
-    """The device to score on; ``"auto"`` is a CUDA GPU if there is one, else the CPU.
-
-    Args:
-        name: ``"auto"``, or a name that torch knows, such as ``"cpu"`` or ``"cuda:1"``.
-
-    Raises:
-        ValueError: If there is no such device.
-    """
+    """The device to score on, if it is available; ``"auto"`` is a CUDA GPU if there is one, else the CPU."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     device = known_device(name)
@@ -28,14 +21,11 @@ def known_device(name: str) -> torch.device:
 
 
 def require_available(name: str, kind: str, index: int = 0) -> None:
-    """Raise ValueError if a device is not available.
+    """Raise ValueError if the device that the user called ``name`` is not available.
 
-    Args:
-        name: The name that the user gave.
-        kind: ``"cuda"``, ``"mps"``, or ``"gpu"`` for either; anything else is left to torch and Lightning.
-        index: Number of the CUDA GPU.
+    ``kind`` is ``"cuda"``, ``"mps"``, or ``"gpu"`` for either; anything else is left to torch and Lightning.
     """
     cuda = torch.cuda.is_available() and index < torch.cuda.device_count()
     mps = torch.backends.mps.is_available()
     if not {"cuda": cuda, "mps": mps, "gpu": cuda or mps}.get(kind, True):
-        raise ValueError(f"device={name!r} is not available here; choose device='cpu', or 'auto' for what there is")
+        raise ValueError(f"device={name!r} is not available here; choose device='cpu', or 'auto' for what is available")

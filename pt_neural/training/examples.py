@@ -17,18 +17,11 @@ from pt_neural.training.settings import Training
 
 @dataclass(frozen=True)
 class Examples:
-    """Training groups with the texts that their numbers stand for.
-
-    Attributes:
-        groups: The groups.
-        query_texts: The text of each query.
-        document_texts: The text of each document; None if the documents are those of a forward index, in its order.
-        report: What was used and what was left out.
-    """
+    """Training groups with the texts that their numbers stand for."""
 
     groups: Groups
     query_texts: list[str]
-    document_texts: list[str] | None
+    document_texts: list[str] | None  # None if the documents are those of a forward index, in its order
     report: Report
 
 
@@ -41,18 +34,11 @@ def make_examples(
     documents: ForwardIndex | None = None,
     mark_ends: bool = False,
 ) -> Examples:
-    """Make training groups from the candidates of a first stage and their judgements.
+    """Make training groups from the candidates of a first stage (qid, query, docno, text) and their judgements.
 
-    With a forward index, relevant documents that were not retrieved are used as well, and random negatives come from
-    the whole collection. Without one, the documents are the candidates of all queries.
-
-    Args:
-        candidates: Frame with ``qid, query, docno`` and, without a forward index, text.
-        qrels: Frame with ``qid, docno, label``.
-        training: Says where negatives come from and which grades count; None for groups without negatives.
-        fields: Text columns of the candidates.
-        documents: Forward index of the collection.
-        mark_ends: Whether to mark where the fields of a text end.
+    With a forward index (``documents``), relevant documents that were not retrieved are used as well, and random
+    negatives come from the whole collection. Without one, the documents are the candidates of all queries. With
+    ``training=None``, groups have no negatives. ``mark_ends`` marks where the fields of a text end.
 
     Raises:
         ValueError: If columns are missing, if all queries or all texts are empty, or if there is nothing to train on;
@@ -96,11 +82,6 @@ def dev_evaluator(
 ) -> tuple[pd.DataFrame, RunEvaluator]:
     """The dev candidates to score, and what turns their scores into the dev measure of each query.
 
-    Args:
-        frame: Dev candidates: ``qid, query, docno`` and text columns.
-        qrels: Their judgements: ``qid, docno, label``.
-        training: Has the measure and the largest number of queries.
-
     Raises:
         ValueError: If columns or judgements are missing, if grades are not whole numbers, or if no candidate is
             relevant, so that the measure would be the same for all models.
@@ -111,7 +92,7 @@ def dev_evaluator(
     qrels = with_numeric_labels(qrels, "dev qrels")
     if (fractions := qrels.loc[qrels["label"] % 1 != 0, "label"]).size:
         raise ValueError(
-            f"dev qrels has {len(fractions)} labels that are no whole numbers, such as {fractions.iloc[0]}, and "
+            f"dev qrels has {len(fractions)} labels that are not whole numbers, such as {fractions.iloc[0]}, and "
             "measures only take whole grades; round them, or multiply them"
         )
     qrels = qrels.astype({"qid": str, "docno": str, "label": int})  # the types that measures take
@@ -131,13 +112,7 @@ def dev_evaluator(
 
 
 def digest(settings: Any, frames: Iterable[pd.DataFrame | None], *, fields: Sequence[str]) -> str:
-    """A hash that changes with anything that a training run depends on.
-
-    Args:
-        settings: The settings of the model, which JSON can hold.
-        frames: Candidates and judgements; None for those that are missing.
-        fields: Text columns of the candidates.
-    """
+    """A hash of all that a training run depends on: settings, candidates and judgements, with text in ``fields``."""
     total = hashlib.sha256(json.dumps([settings, list(fields)], sort_keys=True).encode())
     for number, frame in enumerate(frames):
         for column in ("qid", "query", "docno", "label", *fields):

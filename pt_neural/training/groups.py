@@ -14,27 +14,16 @@ _NOT_RETRIEVED = "relevant documents that are not among the candidates"
 
 @dataclass(frozen=True)
 class Groups:
-    """Groups of a query, a relevant document and a pool of negatives; queries and documents are numbers.
+    """Groups of a query, a relevant document and a pool of negatives; queries and documents are numbers."""
 
-    Attributes:
-        queries: The query of each group, int64 of shape ``(len(self),)``.
-        positives: Its relevant document, int64 of that shape.
-        labels: The grade of that document, float32 of that shape.
-        relevant: All pairs judged relevant, as sorted numbers ``query * num_documents + document``.
-        num_documents: Number of documents that negatives may be drawn from.
-        pools: The number of each group's pool of negatives, int64; None if negatives do not come from candidates.
-        pool_documents: The documents of each pool.
-        pool_labels: Their grades, float32 of shape ``(len(pool_documents.terms),)``.
-    """
-
-    queries: np.ndarray
-    positives: np.ndarray
-    labels: np.ndarray
-    relevant: np.ndarray
-    num_documents: int
-    pools: np.ndarray | None = None
-    pool_documents: PackedSequences | None = None
-    pool_labels: np.ndarray | None = None
+    queries: np.ndarray  # (groups,), int64
+    positives: np.ndarray  # (groups,), int64: the relevant document
+    labels: np.ndarray  # (groups,), float32: its grade
+    relevant: np.ndarray  # all pairs judged relevant, as sorted numbers query * num_documents + document
+    num_documents: int  # that negatives may be drawn from
+    pools: np.ndarray | None = None  # (groups,), int64: the pool of negatives; None if they are not candidates
+    pool_documents: PackedSequences | None = None  # one sequence of documents per pool
+    pool_labels: np.ndarray | None = None  # float32: the grade of each document in pool_documents.terms
 
     def __len__(self) -> int:
         return len(self.queries)
@@ -46,21 +35,13 @@ class Groups:
 
 @dataclass
 class Report:
-    """What a model was trained on, and what was left out and why.
+    """What a model was trained on, and what was left out and why."""
 
-    Attributes:
-        queries: Number of queries with at least one group.
-        groups: Number of groups, that is, of pairs of a query and a relevant document.
-        documents: Number of documents that negatives may be drawn from.
-        negatives: Where negatives come from, see :class:`~pt_neural.Training`.
-        dropped: Number of queries or judged documents that were left out, by reason.
-    """
-
-    queries: int
-    groups: int
-    documents: int
-    negatives: str
-    dropped: dict[str, int] = field(default_factory=dict)
+    queries: int  # with at least one group
+    groups: int  # that is, pairs of a query and a relevant document
+    documents: int  # that negatives may be drawn from
+    negatives: str  # as in Training
+    dropped: dict[str, int] = field(default_factory=dict)  # reason -> number of queries or judged documents left out
 
     def __str__(self) -> str:
         text = (
@@ -72,13 +53,9 @@ class Report:
 
 
 class Pairs:
-    """Candidates and judgements as numbers, each (query, document) pair once.
+    """Candidates (qid, docno) and judgements (qid, docno, label) as numbers, each (query, document) pair once.
 
-    Args:
-        candidates: Frame with ``qid, docno``.
-        qrels: Frame with ``qid, docno, label``; if a pair is judged twice, the first judgement counts.
-        qids: The queries, in the order of their numbers.
-        docnos: The documents, in the order of their numbers.
+    If a pair is judged twice, the first judgement counts. ``qids`` and ``docnos`` give the numbers.
     """
 
     def __init__(self, candidates: pd.DataFrame, qrels: pd.DataFrame, qids: pd.Index, docnos: pd.Index):
@@ -103,18 +80,13 @@ class Pairs:
 
     def labels_of(self, keys: np.ndarray) -> np.ndarray:
         """The grades of pairs; NaN for pairs without a judgement."""
-        places = np.minimum(np.searchsorted(self.judged, keys), max(len(self.judged) - 1, 0))
-        if not len(self.judged):
-            return np.full(len(keys), np.nan, dtype=np.float32)
-        return np.where(self.judged[places] == keys, self.labels[places], np.nan)
+        labels, judged = np.full(len(keys), np.nan, dtype=np.float32), _contains(self.judged, keys)
+        labels[judged] = self.labels[np.searchsorted(self.judged, keys[judged])]
+        return labels
 
 
 def make_groups(pairs: Pairs, training: Training) -> tuple[Groups, Report]:
-    """One group for each query and relevant document for which there are negatives.
-
-    Raises:
-        ValueError: If there are no groups; the message says why.
-    """
+    """One group for each query and relevant document with negatives; a ValueError says why if there are none."""
     relevant = pairs.judged[pairs.labels > 0]
     positive, labels = relevant, pairs.labels[pairs.labels > 0]
     if training.grades is not None:
@@ -124,34 +96,30 @@ def make_groups(pairs: Pairs, training: Training) -> tuple[Groups, Report]:
     pools = None
     if training.negatives in ("judged", "retrieved") and len(positive):
         pools = _Pools(pairs, queries, labels, training)
-        usable = pools.lengths[pools.of_group] > 0
+        usable = pools.lengths[pools.group_pools] > 0
     else:
-        usable = _others_exist(pairs, relevant, queries, documents, training)
+        usable = _have_negatives(pairs, relevant, queries, documents, training)
     report = _account(pairs, relevant, queries, usable, training)
     _require_groups(pairs, report, training)
     queries, documents, labels = queries[usable], documents[usable], labels[usable]
-    in_pools = () if pools is None else (pools.of_group[usable], *pools.content)
+    in_pools = () if pools is None else (pools.group_pools[usable], *pools.content)
     return Groups(queries, documents, labels, relevant, pairs.num_documents, *in_pools), report
 
 
-def _others_exist(
+def _have_negatives(
     pairs: Pairs, relevant: np.ndarray, queries: np.ndarray, documents: np.ndarray, training: Training
 ) -> np.ndarray:
     """Whether each group has any document that may be a negative."""
     relevant_queries, relevant_documents = pairs.split(relevant)
-    others = pairs.num_documents
+    num_drawn_from = pairs.num_documents
     if training.negatives == "in-batch":  # drawn from the documents of groups only
-        others = len(np.unique(documents))
+        num_drawn_from = len(np.unique(documents))
         relevant_queries = relevant_queries[np.isin(relevant_documents, documents)]
-    return np.bincount(relevant_queries, minlength=len(pairs.qids))[queries] < others
+    return np.bincount(relevant_queries, minlength=len(pairs.qids))[queries] < num_drawn_from
 
 
 def positives_alone(pairs: Pairs) -> tuple[Groups, Report]:
-    """One group for each query and relevant document, for models that learn without negatives.
-
-    Raises:
-        ValueError: If there are no groups; the message says why.
-    """
+    """One group for each query and relevant document, for models that learn without negatives."""
     _require_relevant(pairs)
     relevant, labels = pairs.judged[pairs.labels > 0], pairs.labels[pairs.labels > 0]
     queries, documents = pairs.split(relevant)
@@ -174,13 +142,11 @@ def _account(pairs: Pairs, relevant: np.ndarray, queries: np.ndarray, usable: np
 
 def _without_relevant(pairs: Pairs, relevant: np.ndarray) -> dict[str, int]:
     """Numbers of queries that no training can use, by reason."""
-    with_relevant = len(np.unique(pairs.split(relevant)[0]))
+    num_judged, with_relevant = len(pairs.qids) - pairs.unjudged_queries, len(np.unique(pairs.split(relevant)[0]))
     return {
         "queries without judgements": pairs.unjudged_queries,
         "judged queries without candidates": pairs.unretrieved_queries,
-        "queries without a relevant document among the candidates": len(pairs.qids)
-        - pairs.unjudged_queries
-        - with_relevant,
+        "queries without a relevant document among the candidates": num_judged - with_relevant,
     }
 
 
@@ -188,7 +154,7 @@ class _Pools:
     """The candidates that may be negatives, for each query and each grade of its positives."""
 
     def __init__(self, pairs: Pairs, queries: np.ndarray, labels: np.ndarray, training: Training):
-        kinds, self.of_group = np.unique(np.stack([queries, labels]), axis=1, return_inverse=True)
+        kinds, self.group_pools = np.unique(np.stack([queries, labels]), axis=1, return_inverse=True)
         source = pairs.candidates if training.negatives == "retrieved" else pairs.judged
         candidate_queries, candidate_documents = pairs.split(source)
         candidate_labels = pairs.labels_of(source)

@@ -21,6 +21,8 @@ from torch.utils.data import DataLoader
 
 from pt_neural._artifacts import write_json
 from pt_neural._evaluation import direction
+from pt_neural.training.devices import torch_device
+from pt_neural.training.run import best_epoch
 from pt_neural.training.sampling import Batch, EpochSampler, GroupBatches
 from pt_neural.training.settings import Training
 
@@ -104,13 +106,6 @@ class GroupTraining(LightningModule):
     def _advice(self) -> str:
         return f"lower learning_rate (now {self.training_settings.learning_rate:g}), or set gradient_clip=1.0"
 
-    def last_is_best(self) -> bool:
-        """Whether the last epoch has the best dev measure (the first of ties); always true without a dev measure."""
-        if self.evaluate is None:
-            return True
-        values = [direction(self.training_settings.dev_measure) * record[self.dev_name] for record in self.history]
-        return values.index(max(values)) == len(values) - 1
-
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Save the history."""
         checkpoint["history"] = self.history
@@ -132,9 +127,9 @@ class KeepCheckpoints(Checkpoint):
         self.directory = trainer.strategy.broadcast(self.directory)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: GroupTraining) -> None:
-        """Write the results of the epoch; an epoch that max_time cut short cannot be resumed from."""
+        """Write the results of the epoch; a run cannot resume from an epoch that max_time cut short."""
         if trainer.is_global_zero:
-            if pl_module.last_is_best():
+            if best_epoch(pl_module.history, pl_module.training_settings) == len(pl_module.history):
                 with _replacing(self.directory / BEST) as path:
                     torch.save(pl_module.network.state_dict(), path)
             with _replacing(self.directory / "history.json") as path:
@@ -207,7 +202,7 @@ class EpochBars(Callback):
             self.bar.close()
 
     def _finish(self, module: GroupTraining) -> None:
-        """Finish the bar, only now: callbacks are called before the module, which computes the dev measure."""
+        """Finish the last epoch's bar, only now: callbacks end an epoch before the module computes its dev measure."""
         if self.bar is not None:
             measures = [f"{name} {value:.4f}" for name, value in module.history[-1].items() if name.startswith("dev ")]
             self.bar.set_postfix_str(", ".join([f"loss {module.history[-1]['loss']:.4f}", *measures]))
@@ -240,20 +235,18 @@ def trainer_for(training: Training, checkpoints: KeepCheckpoints, *, dev: bool =
         num_sanity_val_steps=0,
         use_distributed_sampler=False,
     )
-    # There is no public way to keep Lightning from "restoring" the handlers of Java's signals, which Python does not
-    # know; without them, the process dies when Java next stops its threads at a guarded page.
+    # Lightning would "restore" Python's view of all handlers and so remove Java's, without which the process dies when
+    # Java next stops its threads at a guarded page. There is no public way to prevent it.
     trainer._signal_connector._get_current_signal_handlers = changed_signal_handlers
     return trainer
 
 
 def _accelerator(device: str) -> str:
-    """For ``"auto"`` a CUDA GPU or the CPU, as for scoring; Lightning would choose Apple's GPU as well.
+    """For ``"auto"`` a CUDA GPU or the CPU, as for scoring.
 
-    Apple's GPU has no gradients of embedding bags before torch 2.10.
+    Lightning might choose Apple's GPU, which has no gradients of embedding bags before torch 2.10.
     """
-    if device != "auto":
-        return device
-    return "cuda" if torch.cuda.is_available() else "cpu"
+    return torch_device("auto").type if device == "auto" else device
 
 
 def changed_signal_handlers() -> dict[int, Any]:
@@ -264,7 +257,7 @@ def changed_signal_handlers() -> dict[int, Any]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Hide Lightning's remarks on hardware and data loading."""
+    """Hide Lightning's messages about hardware and data loading."""
     loggers = [logging.getLogger(name) for name in ("lightning.pytorch", "lightning.fabric")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:

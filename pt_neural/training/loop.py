@@ -1,7 +1,5 @@
 """The training of networks: Lightning's Trainer over groups, with checkpoints from which a later fit resumes."""
 
-import hashlib
-import json
 import signal
 import tempfile
 import threading
@@ -17,7 +15,7 @@ from torch import nn
 from pt_neural._artifacts import read_json
 from pt_neural.training.lightning import BEST, LAST, GroupTraining, KeepCheckpoints, quiet, stopped_early, trainer_for
 from pt_neural.training.losses import Loss
-from pt_neural.training.run import FREE_SETTINGS, checkpoint_directory
+from pt_neural.training.run import check_resumption, checkpoint_directory, run_fingerprint
 from pt_neural.training.sampling import GroupBatches
 from pt_neural.training.settings import Training
 
@@ -40,8 +38,8 @@ def train(
         loss: Takes scores, labels and validity; see :mod:`pt_neural.training.losses`.
         training: The settings.
         evaluate: Returns the dev measure of the network in its current state.
-        history: Receives one record per epoch: ``epoch`` (from 1), ``loss``, ``seconds`` and the dev measure; also if
-            training is interrupted.
+        history: Receives one record per epoch, even if training is interrupted: ``epoch`` (from 1), ``loss``,
+            ``seconds`` and the dev measure.
         origin: Returns text that changes with texts, candidates and judgements, so that checkpoints of another run are
             refused; called only if there is a ``checkpoint_dir``.
 
@@ -57,7 +55,8 @@ def train(
         if training.checkpoint_dir is None:
             directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pt_neural-")))
         else:
-            fingerprint = _fingerprint(training, batches, network, [evaluate is not None, origin()])
+            groups = (batches.groups.queries, batches.groups.positives, batches.groups.relevant)
+            fingerprint = run_fingerprint(training, network.state_dict(), [evaluate is not None, origin()], groups)
             directory = checkpoint_directory(training.checkpoint_dir, fingerprint)
         checkpoints = KeepCheckpoints(directory, resumable=training.checkpoint_dir is not None)
         try:
@@ -74,30 +73,14 @@ def train(
         trainer.strategy.barrier()  # the first process deletes a temporary directory once all have read it
 
 
-def _fingerprint(training: Training, batches: GroupBatches, network: nn.Module, origin: list) -> str:
-    settings = {name: value for name, value in training.to_json().items() if name not in FREE_SETTINGS}
-    shapes = {name: list(weight.shape) for name, weight in network.state_dict().items()}
-    digest = hashlib.sha256(json.dumps([settings, shapes, origin], sort_keys=True).encode())
-    for array in (batches.groups.queries, batches.groups.positives, batches.groups.relevant):
-        digest.update(array.tobytes())
-    return digest.hexdigest()
-
-
 def _last_checkpoint(directory: Path, training: Training) -> Path | None:
     """The checkpoint to resume from, if there is one; checks that it is readable, and prints a line about it."""
     if not (directory / LAST).exists():
         return None
     _read_tensors(directory / BEST, device="meta")
     checkpoint = _read_tensors(directory / LAST, device="meta")
-    done = len(checkpoint["history"])
-    if done > training.epochs:
-        raise ValueError(
-            f"{directory} holds checkpoints of {done} epochs, more than epochs={training.epochs}: ask for {done} or "
-            "more, or give another checkpoint_dir"
-        )
-    if training.verbose:
-        finished = done == training.epochs or stopped_early(checkpoint, training.patience)
-        print(f"{'finished' if finished else 'going on'} after epoch {done} of {directory}", flush=True)
+    stopped = stopped_early(checkpoint, training.patience)
+    check_resumption(directory, len(checkpoint["history"]), training, stopped=stopped)
     return directory / LAST
 
 
@@ -110,12 +93,12 @@ def _read_tensors(path: Path, *, device: str = "cpu") -> dict[str, Any]:
 
 @contextmanager
 def _process_group_of_this_fit() -> Iterator[None]:
-    """End the group of processes of several devices with the fit, since the next may have other devices."""
-    before = _in_process_group()
+    """End the process group of several devices with the fit, since the next fit may have other devices."""
+    existed_before = _in_process_group()
     try:
         yield
     finally:
-        if _in_process_group() and not before:
+        if _in_process_group() and not existed_before:
             torch.distributed.destroy_process_group()
 
 
@@ -125,7 +108,7 @@ def _in_process_group() -> bool:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Restore the meaning of signals: Lightning ends the process on Ctrl-C, and successfully on SIGTERM."""
+    """Restore what signals do: Lightning ends the process on Ctrl-C, and with exit code 0 on SIGTERM."""
     in_main_thread = threading.current_thread() is threading.main_thread()
     handler = signal.getsignal(signal.SIGINT)
     try:
@@ -133,9 +116,9 @@ def _interruptible() -> Iterator[None]:
     except SystemExit as end:
         if isinstance(end.__context__, KeyboardInterrupt):
             raise KeyboardInterrupt from None
-        if isinstance(end, SIGTERMException):  # Lightning would exit with code 0
+        if isinstance(end, SIGTERMException):
             raise SystemExit(128 + signal.SIGTERM) from None
         raise
     finally:
-        if in_main_thread:  # other threads may not
+        if in_main_thread:  # other threads must not set handlers
             signal.signal(signal.SIGINT, handler)

@@ -13,11 +13,9 @@ Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 def make_loss(training: Training, *, highest: float) -> Loss:
-    """The loss that the settings name, as a function of scores, labels and validity.
+    """The loss that the completed settings name, as a function of scores, labels and validity.
 
-    Args:
-        training: The completed settings.
-        highest: The highest grade of a positive.
+    Each has the shape (groups, 1 + negatives), the positive first; ``highest`` is the highest grade of a positive.
     """
     if training.loss == "softmax":
         return partial(softmax_loss, gamma=training.gamma)
@@ -29,15 +27,6 @@ def make_loss(training: Training, *, highest: float) -> Loss:
 def softmax_loss(scores: Tensor, labels: Tensor, valid: Tensor, *, gamma: float) -> Tensor:
     """Negative log-probability of the positive under a softmax over the group (CLSM paper, equations 5 and 6).
 
-    Args:
-        scores: Shape (groups, 1 + negatives), the positive first.
-        labels: Grades, of the same shape; not used.
-        valid: Whether there is a document, of the same shape.
-        gamma: Smoothing factor.
-
-    Returns:
-        The mean over groups.
-
     Example::
 
         >>> softmax_loss(torch.tensor([[1.0, 0.0]]), torch.zeros(1, 2), torch.ones(1, 2, dtype=bool), gamma=1.0)
@@ -47,14 +36,7 @@ def softmax_loss(scores: Tensor, labels: Tensor, valid: Tensor, *, gamma: float)
 
 
 def margin_loss(scores: Tensor, labels: Tensor, valid: Tensor, *, margin: float) -> Tensor:
-    """``max(0, margin - positive + negative)``, the mean over pairs (SSI paper, equation 8).
-
-    Args:
-        scores: Shape (groups, 1 + negatives), the positive first.
-        labels: Grades, of the same shape; not used.
-        valid: Whether there is a document, of the same shape.
-        margin: Difference of scores above which there is no loss.
-    """
+    """``max(0, margin - positive + negative)``, the mean over pairs (SSI paper, equation 8)."""
     losses = F.relu(margin - scores[:, :1] + scores[:, 1:]) * valid[:, 1:]
     return losses.sum() / valid[:, 1:].sum().clamp(min=1)
 
@@ -62,11 +44,7 @@ def margin_loss(scores: Tensor, labels: Tensor, valid: Tensor, *, margin: float)
 def pointwise_loss(scores: Tensor, labels: Tensor, valid: Tensor, *, highest: float) -> Tensor:
     """Cross-entropy between the sigmoid of each document's score and its grade, the mean over documents.
 
-    Args:
-        scores: Before the sigmoid, shape (groups, 1 + negatives).
-        labels: Grades, of the same shape; grades below 0 count as 0.
-        valid: Whether there is a document, of the same shape.
-        highest: The grade whose target is 1; targets of lower grades are proportional.
+    The target of the grade ``highest`` is 1; those of lower grades are proportional, and 0 for grades below 0.
     """
     losses = F.binary_cross_entropy_with_logits(scores, (labels / highest).clamp(0, 1), reduction="none") * valid
     return losses.sum() / valid.sum()

@@ -1,4 +1,4 @@
-"""The run around the steps of a ranker that learns by steps of its own, without a network or an optimiser.
+"""The run around the steps of a ranker that learns without a network or an optimiser.
 
 :func:`run_iterations` serves models that learn from texts alone, such as PLSA by expectation maximisation.
 :func:`run_epochs` serves those that learn from groups of documents, as :func:`pt_neural.training.loop.train` serves
@@ -30,45 +30,20 @@ FREE_SETTINGS = ("epochs", "patience", "max_time", "checkpoint_dir", "verbose", 
 
 
 class Iteration(NamedTuple):
-    """Where a fit stands after an iteration.
+    """Where a fit stands after an iteration."""
 
-    Attributes:
-        number: Iterations so far; 0 is the start.
-        measures: Columns of the history.
-        shown: Text beside the progress bar.
-        result: What has been learned so far.
-    """
-
-    number: int
-    measures: dict[str, float]
-    shown: str
-    result: Any
+    number: int  # of iterations so far; 0 is the start
+    measures: dict[str, float]  # columns of the history
+    shown: str  # beside the progress bar
+    result: Any  # what has been learned so far
 
 
 def run_iterations(
     iterations: Iterable[Iteration], history: Records, *, total: int, desc: str, verbose: bool
 ) -> Iterator[Iteration]:
-    """Pass iterations on, adding a record of each to the history.
+    """Pass iterations on, adding a record of each (``iteration``, its measures, its ``seconds``) to the history.
 
-    Args:
-        iterations: The iterations.
-        history: Receives one record per iteration: ``iteration``, its measures, and the ``seconds`` it took.
-        total: Largest number of iterations.
-        desc: Label of the progress bar.
-        verbose: Whether to show a progress bar.
-
-    Yields:
-        The iterations as they are, so that the caller has the last one even if the user interrupts.
-
-    Example::
-
-        def estimates():
-            for number, topics in enumerate(expectation_maximisation(counts, ...)):
-                yield Iteration(number, {"log_likelihood": topics.log_likelihood}, "", topics)
-
-        for last in run_iterations(estimates(), history, total=50, desc="PLSA", verbose=True):
-            pass
-        last.result
+    The caller thus has the last iteration even if the user interrupts.
     """
     started = perf_counter()
     with pt.tqdm(total=total, desc=desc, unit="iteration", disable=not verbose) as bar:
@@ -95,34 +70,24 @@ def run_epochs(
 
     Args:
         learn: Learns from one batch, changing the state in place. Takes the numbers of the epoch and of the batch, both
-            from 0; gives the batch's mean loss and its number of groups.
+            from 0; returns the batch's mean loss and its number of groups.
         state: Everything that is learned: arrays by name.
         training: ``epochs``, ``patience``, ``dev_measure``, ``max_time``, ``checkpoint_dir`` and ``verbose`` are used.
         num_batches: Batches in an epoch.
-        evaluate: Gives the dev measure of the current state; None to run all epochs and keep the last.
-        history: Receives one record per epoch: ``epoch`` (from 1), ``loss`` (mean over groups), ``seconds`` of
-            learning, and the dev measure. It has those of all complete epochs even if the run fails.
-        origin: Gives text that changes with the data and the model's settings, so that checkpoints of another run are
+        evaluate: Returns the dev measure of the current state; None to run all epochs and keep the last.
+        history: Receives one record per complete epoch, even if the run fails: ``epoch`` (from 1), ``loss`` (mean over
+            groups), ``seconds`` of learning, and the dev measure.
+        origin: Returns text that changes with the data and the model's settings, so that checkpoints of another run are
             refused; called only if there is a ``checkpoint_dir``.
 
     Raises:
         FloatingPointError: If the loss or the state is NaN or infinite.
         ValueError: If ``checkpoint_dir`` holds checkpoints of another run, damaged ones, or more epochs than asked for.
         KeyboardInterrupt: If the user interrupts; the state is then the best so far.
-
-    Example::
-
-        weights = {"diagonal": np.ones(num_terms, dtype=np.float32)}
-
-        def learn(epoch, number):
-            queries, documents = batches[epoch, number]
-            return gradient_steps(weights["diagonal"], queries, documents), len(queries)
-
-        run_epochs(learn, weights, pn.Training(epochs=5), num_batches=len(batches), history=history)
     """
     checkpoints, records, best = None, [], None
     if training.checkpoint_dir is not None:
-        fingerprint = _fingerprint(training, state, [evaluate is not None, origin()])
+        fingerprint = run_fingerprint(training, state, [evaluate is not None, origin()])
         checkpoints = _Checkpoints(checkpoint_directory(training.checkpoint_dir, fingerprint), training)
         records, best = checkpoints.resume(state)
     history[:] = records
@@ -133,17 +98,18 @@ def run_epochs(
             state_is_best = False
             with _Bar(len(records), num_batches, training) as bar:
                 record, complete = _learn_epoch(learn, len(records), num_batches, training, deadline, bar)
-                _require_finite(state, record["epoch"], training)
+                if not all(np.isfinite(array).all() for array in state.values()):
+                    raise FloatingPointError(f"weights became infinite in epoch {record['epoch']}: {_advice(training)}")
                 if evaluate is not None:
                     record[f"dev {training.dev_measure}"] = float(evaluate())
                 bar.finish(record)
             records = [*records, record]
-            if _best_epoch(records, training) == record["epoch"]:
-                state_is_best = True  # from now on: the copy may be interrupted
+            if best_epoch(records, training) == record["epoch"]:
+                state_is_best = True  # set before the copy, which may be interrupted
                 best = best or {name: np.empty_like(array) for name, array in state.items()}
                 _copy(state, best)
             history.append(record)
-            if complete and checkpoints is not None:  # a run cannot go on from an epoch that was cut short
+            if complete and checkpoints is not None:  # a run cannot resume from an epoch that was cut short
                 checkpoints.write(state, records)
             in_time = monotonic() < deadline
     finally:
@@ -175,16 +141,11 @@ def _learn_epoch(
     return record, number + 1 == num_batches
 
 
-def _require_finite(state: Mapping[str, np.ndarray], epoch: int, training: Training) -> None:
-    if not all(np.isfinite(array).all() for array in state.values()):
-        raise FloatingPointError(f"weights became infinite in epoch {epoch}: {_advice(training)}")
-
-
 def _advice(training: Training) -> str:
     return f"lower learning_rate (now {training.learning_rate:g})" if training.learning_rate else "lower learning_rate"
 
 
-def _best_epoch(records: Records, training: Training) -> int:
+def best_epoch(records: Records, training: Training) -> int:
     """The epoch with the best dev measure, the first of equals; without a dev measure, the last epoch."""
     name = f"dev {training.dev_measure}"
     if name not in records[-1]:
@@ -196,7 +157,7 @@ def _best_epoch(records: Records, training: Training) -> int:
 def _out_of_patience(records: Records, training: Training) -> bool:
     if not records or training.patience is None:
         return False
-    return len(records) - _best_epoch(records, training) >= training.patience
+    return len(records) - best_epoch(records, training) >= training.patience
 
 
 def _copy(source: Mapping[str, np.ndarray], target: Mapping[str, np.ndarray]) -> None:
@@ -232,12 +193,7 @@ class _Bar:
 
 
 class _Checkpoints:
-    """Checkpoints of a run: a directory for each epoch, of which those of the last and of the best epoch are kept.
-
-    Args:
-        directory: Holds them; see :func:`checkpoint_directory`.
-        training: The settings.
-    """
+    """Checkpoints of a run: a directory for each epoch; only those of the last and of the best epoch are kept."""
 
     def __init__(self, directory: Path, training: Training):
         self._directory = directory
@@ -248,22 +204,16 @@ class _Checkpoints:
         done = max(self._epochs(), default=0)
         if not done:
             return [], None
-        if done > self._training.epochs:
-            raise ValueError(
-                f"{self._directory} holds checkpoints of {done} epochs, more than epochs={self._training.epochs}: ask "
-                f"for {done} or more, or give another checkpoint_dir"
-            )
         try:
             records = read_json(self._path(done) / "history.json")
             if not isinstance(records, list) or len(records) != done:
                 raise ArtifactError(f"{self._path(done) / 'history.json'} is damaged: not the records of {done} epochs")
-            _copy(self._read(done, state), state)
-            best = self._read(_best_epoch(records, self._training), state)
+            last, best = (self._read(epoch, state) for epoch in (done, best_epoch(records, self._training)))
         except ArtifactError as error:
             raise ValueError(f"{error}; delete {self._directory} to begin anew") from None
-        if self._training.verbose:
-            finished = done == self._training.epochs or _out_of_patience(records, self._training)
-            print(f"{'finished' if finished else 'going on'} after epoch {done} of {self._directory}", flush=True)
+        stopped = _out_of_patience(records, self._training)
+        check_resumption(self._directory, done, self._training, stopped=stopped)
+        _copy(last, state)
         return records, best
 
     def write(self, state: Mapping[str, np.ndarray], records: Records) -> None:
@@ -271,7 +221,7 @@ class _Checkpoints:
         with atomic_directory(self._path(len(records))) as directory:
             write_json(directory / "history.json", records)
             write_tensors(directory / "state.safetensors", dict(state))
-        for epoch in set(self._epochs()) - {len(records), _best_epoch(records, self._training)}:
+        for epoch in set(self._epochs()) - {len(records), best_epoch(records, self._training)}:
             shutil.rmtree(self._path(epoch))
 
     def _path(self, epoch: int) -> Path:
@@ -291,11 +241,7 @@ class _Checkpoints:
 
 
 def checkpoint_directory(path: str | os.PathLike, fingerprint: str) -> Path:
-    """The directory of a run's checkpoints, made if need be.
-
-    Args:
-        path: The directory.
-        fingerprint: Tells the run from others; kept in ``run.json``.
+    """The directory of a run's checkpoints, made if need be, with the run's fingerprint in ``run.json``.
 
     Raises:
         ValueError: If it is a file, or holds checkpoints of another run or anything else.
@@ -318,7 +264,25 @@ def checkpoint_directory(path: str | os.PathLike, fingerprint: str) -> Path:
     return directory
 
 
-def _fingerprint(training: Training, state: Mapping[str, np.ndarray], origin: list) -> str:
+def run_fingerprint(
+    training: Training, state: Mapping[str, Any], origin: list[Any], arrays: Iterable[np.ndarray] = ()
+) -> str:
+    """A hash that tells a run from others: by its settings, the shapes of its state, its origin and training data."""
     settings = {name: value for name, value in training.to_json().items() if name not in FREE_SETTINGS}
     shapes = {name: list(array.shape) for name, array in state.items()}
-    return hashlib.sha256(json.dumps([settings, shapes, origin], sort_keys=True).encode()).hexdigest()
+    digest = hashlib.sha256(json.dumps([settings, shapes, origin], sort_keys=True).encode())
+    for array in arrays:
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def check_resumption(directory: Path, done: int, training: Training, *, stopped: bool) -> None:
+    """Print a line about a run that resumes; ValueError if its checkpoints have more epochs than asked for."""
+    if done > training.epochs:
+        raise ValueError(
+            f"{directory} holds checkpoints of {done} epochs, more than epochs={training.epochs}: ask for {done} or "
+            "more, or give another checkpoint_dir"
+        )
+    if training.verbose:
+        state = "finished" if done == training.epochs or stopped else "resuming"
+        print(f"{state} after epoch {done} of {directory}", flush=True)

@@ -16,29 +16,18 @@ REDRAWS = 10
 
 
 class Batch(NamedTuple):
-    """The data of one training step.
+    """The data of one training step."""
 
-    Attributes:
-        inputs: The inputs of the network.
-        labels: Grades of the documents, float32 of shape (groups, 1 + negatives), the positive first.
-        valid: Whether there is a document, bool of the same shape.
-    """
-
-    inputs: Any
-    labels: torch.Tensor
-    valid: torch.Tensor
+    inputs: Any  # of the network
+    labels: torch.Tensor  # (groups, 1 + negatives), float32: grades of the documents, the positive first
+    valid: torch.Tensor  # (groups, 1 + negatives), bool: whether there is a document
 
 
 class GroupBatches(Dataset):
     """The batches of every epoch; ``batches[epoch, number]`` makes one.
 
     A batch depends only on seed, epoch and number, so that a resumed training is the same as an uninterrupted one.
-
-    Args:
-        groups: The training groups.
-        training: Has batch size, negatives and seed.
-        collate: Makes the inputs of a network from numbers of queries, shape (groups,), and of documents, shape
-            (groups, 1 + negatives).
+    ``collate`` makes a network's inputs from the numbers of queries (groups,) and documents (groups, 1 + negatives).
     """
 
     def __init__(self, groups: Groups, training: Training, collate: Collate):
@@ -46,12 +35,12 @@ class GroupBatches(Dataset):
         self.training = training
         self.collate = collate
         self.groups_per_epoch = min(len(groups), training.max_groups or len(groups))
-        self._epoch: int | None = None  # its order is cached: shuffling a million groups takes 10 ms
+        self._epoch: int | None = None  # whose order is cached: shuffling a million groups takes 10 ms
 
     def __len__(self) -> int:
         whole, rest = divmod(self.groups_per_epoch, self.training.batch_size)
-        is_single = rest == 1 and self.training.negatives == "in-batch" and whole > 0  # it would have no negatives
-        return whole + (rest > 0 and not is_single)
+        without_negatives = rest == 1 and self.training.negatives == "in-batch" and whole > 0
+        return whole + (rest > 0 and not without_negatives)
 
     def __getitem__(self, key: tuple[int, int]) -> Batch:
         epoch, number = key
@@ -116,12 +105,7 @@ class GroupBatches(Dataset):
 class EpochSampler(Sampler):
     """Yields ``(epoch, number)`` for each batch of the current epoch, which Lightning sets.
 
-    Several devices share the batches; all get the same number, so that a few batches may occur twice.
-
-    Args:
-        batches: The batches.
-        rank: Number of this device, from 0.
-        devices: Number of devices.
+    Several devices share the batches. All get the same number, so a few batches may occur twice.
     """
 
     def __init__(self, batches: GroupBatches, rank: int = 0, devices: int = 1):

@@ -127,7 +127,7 @@ def test_clear_errors_of_recall(run, qrels):
         candidate_recall(run, qrels.drop(columns="label"))
     with pytest.raises(ValueError, match="each number of depths must be at least 1"):
         candidate_recall(run, qrels, [0, 5])
-    with pytest.raises(ValueError, match="'nonsense' is no measure"):
+    with pytest.raises(ValueError, match="'nonsense' is not a measure"):
         candidate_recall(run, qrels, measure="nonsense")
 
 

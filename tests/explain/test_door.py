@@ -58,7 +58,7 @@ def test_an_explanation_says_what_it_explains(name):
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_a_picture_is_drawn_where_it_is_wanted(name):
+def test_a_picture_is_drawn_where_it_is_wanted_whatever_the_texts(name):
     import matplotlib.pyplot as plt
 
     explanation = pn.explain(fitted(name), QUERY, TEXT)
@@ -69,6 +69,10 @@ def test_a_picture_is_drawn_where_it_is_wanted(name):
     assert not left.has_data()
     assert right.has_data()
     assert right.get_title() + right.get_title(loc="left")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for kind in ("empty query", "nothing", "dollars"):
+            pn.explain(fitted(name), *HOSTILE[kind]).plot().figure.canvas.draw()
 
 
 @pytest.mark.parametrize("name", RANKERS)
@@ -80,14 +84,6 @@ def test_whatever_the_texts_there_is_an_explanation_without_a_warning(name):
             assert explanation.by_word().columns.tolist() == COLUMNS, kind
             explanation.to_frame()
             assert "<div" in explanation._repr_html_()
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_whatever_the_texts_there_is_a_picture_without_a_warning(name):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for kind in ("empty query", "nothing", "dollars"):
-            pn.explain(fitted(name), *HOSTILE[kind]).plot().figure.canvas.draw()
 
 
 class Overlap(InteractionRanker):

@@ -268,7 +268,7 @@ def test_rows_are_taken_once_and_own_rankers_too():
     fitted("TFIDF").save(path)
     metadata = path / "pt_meta.json"
     metadata.write_text(metadata.read_text().replace('"tf-idf"', '"mine"'))
-    with pytest.raises(ValueError, match=r"describes a ranker 'mine', which is none of .*register your own"):
+    with pytest.raises(ValueError, match=r"describes a ranker 'mine', which is not one of .*register your own"):
         load_ranker(path)
 
 

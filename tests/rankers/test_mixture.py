@@ -140,7 +140,7 @@ def test_alpha_is_checked_when_it_is_set(alpha):
 def test_sides_must_be_rankers_with_finite_scores():
     with pytest.raises(TypeError, match=r"did you mean alpha=0\.3"):
         pn.Mixture(fixed(LEXICAL), 0.3)
-    with pytest.raises(TypeError, match="a mixture is of rankers"):
+    with pytest.raises(TypeError, match="a mixture needs rankers"):
         pn.Mixture(LEXICAL)
     with pytest.raises(ValueError, match="infinite"):
         pn.Mixture(rescored({"a": np.inf, "b": 1.0, "c": 1.0})).transform(LEXICAL)

@@ -49,7 +49,7 @@ def other_than(name: str):
     if name == "TopicCosine":
         return pn.PLSA(3, seed=99).fit_corpus(CORPUS, verbose=False).cosine()
     if hasattr(fitted(name), "fit_corpus"):
-        return fit(unfitted(name), corpus=[*CORPUS[:-2], {**CORPUS[0], "docno": "copy"}])
+        return fit(unfitted(name), corpus=[*CORPUS, {**CORPUS[0], "docno": "copy"}])
     training = pn.Training(epochs=1, seed=99, verbose=False, device="cpu")
     return fit(unfitted(name, training=training))
 

@@ -206,11 +206,11 @@ class TestBadInput:
             model().fit(TRAIN, TRAIN_QRELS, dev, DEV_QRELS)
 
     def test_dev_labels_that_are_no_numbers(self):
-        with pytest.raises(ValueError, match="dev qrels has 36 rows whose label is no number"):
+        with pytest.raises(ValueError, match="dev qrels has 36 rows whose label is not a number"):
             model().fit(TRAIN, TRAIN_QRELS, DEV, DEV_QRELS.assign(label=np.nan))
 
     def test_dev_labels_that_are_no_whole_numbers(self):
-        with pytest.raises(ValueError, match=r"dev qrels has 36 labels that are no whole numbers, such as 0\.5"):
+        with pytest.raises(ValueError, match=r"dev qrels has 36 labels that are not whole numbers, such as 0\.5"):
             model().fit(TRAIN, TRAIN_QRELS, DEV, DEV_QRELS.assign(label=0.5))
         assert len(model(epochs=1).fit(TRAIN, TRAIN_QRELS, DEV, DEV_QRELS.assign(label=1.0)).history)
 

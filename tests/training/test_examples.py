@@ -148,7 +148,7 @@ def test_labels_of_other_types():
         found = groups_by_name(examples_of(qrels=QRELS.assign(label=labels), negatives="judged"))
         assert found.keys() == {("q1", "d1"), ("q1", "d2"), ("q2", "d5")}
     for label in (None, np.nan, "good"):
-        with pytest.raises(ValueError, match="qrels has 2 rows whose label is no number"):
+        with pytest.raises(ValueError, match="qrels has 2 rows whose label is not a number"):
             examples_of(qrels=QRELS.assign(label=[3, 1, label, 2, label]))
 
 

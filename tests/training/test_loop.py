@@ -260,7 +260,7 @@ def test_it_is_said_where_a_fit_goes_on(fit_table, tmp_path, capfd):
     fail_at(fit_table, 3, checkpoint_dir=tmp_path, verbose=True)
     assert capfd.readouterr().out == ""
     fit_table(evaluate=Scripted(0.3, 0.2), epochs=4, checkpoint_dir=tmp_path, verbose=True, patience=2)
-    assert capfd.readouterr().out == f"going on after epoch 2 of {tmp_path}\n"
+    assert capfd.readouterr().out == f"resuming after epoch 2 of {tmp_path}\n"
     for settings in ({"epochs": 3}, {"epochs": 9, "patience": 2}):
         fit_table(evaluate=Scripted(), checkpoint_dir=tmp_path, verbose=True, **settings)
         assert capfd.readouterr().out == f"finished after epoch 3 of {tmp_path}\n"

@@ -191,7 +191,7 @@ def test_patience_and_epochs_may_differ_in_the_next_run(tmp_path, capsys):
     assert capsys.readouterr().out == f"finished after epoch 2 of {tmp_path}\n"
     assert (finished.seen, finished.epochs, len(finished.history)) == ([], 1, 2)
     longer = Counter(0.3, 0.2).run(patience=3, epochs=9, **settings)
-    assert capsys.readouterr().out == f"going on after epoch 2 of {tmp_path}\n"
+    assert capsys.readouterr().out == f"resuming after epoch 2 of {tmp_path}\n"
     assert (len(longer.history), longer.epochs) == (4, 1)
     with pytest.raises(ValueError, match=r"checkpoints of 4 epochs, more than epochs=3: ask for 4 or more"):
         Counter().run(patience=3, epochs=3, **settings)

@@ -30,7 +30,7 @@ PACKAGES = {
     "statsmodels": "statsmodels",
     "networkx": "networkx",
 }
-#: To be raised whenever the same packages would give other documents, queries or judgements.
+#: Raise this whenever a change here gives other documents, queries or judgements for the same packages.
 BUILDER_VERSION = 2
 
 
@@ -47,7 +47,7 @@ class PyDocs(FolderDataset):
     1 for a namesake, a document whose name ends in the same part, such as ``numpy.kaiser`` and
     ``scipy.signal.windows.kaiser``. If at most 4 documents share that part, all of them are namesakes; if more do
     (``fit``), only those whose own first sentence shares two thirds of the distinct content words. A sentence is not
-    a query if it is the answer of more than 10 documents, if it still occurs word for word in the text of a document
+    a query if more than 10 documents are relevant to it, if it still occurs word for word in the text of a document
     of grade 2, or if it is boilerplate ("Alias for ...", "Parameters x : ..."). Splits are by a hash of the words:
     about 70 % train, 10 % dev, 20 % test.
 
@@ -114,9 +114,9 @@ class PyDocs(FolderDataset):
 class PyDocsLinks(PyDocs):
     """The same documents: find those that a document's "See Also" section names.
 
-    The query is a document: ``qid`` is its docno, ``query`` its name and the first 100 words of its text, without
-    "See Also" as in the corpus. The documents named there have grade 1. Splits are by a hash of the docno. The query
-    document itself is in the corpus; remove it from a ranking before you measure.
+    The query is a document: ``qid`` is its docno, ``query`` its name and the first 100 words of its text, which has no
+    "See Also" section in the corpus. The documents named there have grade 1. Splits are by a hash of the docno. The
+    query document itself is in the corpus; remove it from a ranking before you measure.
 
     Example::
 
@@ -129,11 +129,7 @@ class PyDocsLinks(PyDocs):
 
 
 def cached_collection() -> Path:
-    """The folder of the collection for the installed versions, built if it is not there yet.
-
-    Raises:
-        ArtifactError: If the folder is damaged.
-    """
+    """The folder of the collection for the installed versions, built if need be; ArtifactError if it is damaged."""
     versions = installed()
     key = hashlib.sha256(json.dumps([BUILDER_VERSION, versions]).encode()).hexdigest()[:12]
     path = Path(pt.io.pyterrier_home()) / "neural" / f"pydocs-{key}"
@@ -158,7 +154,7 @@ def installed() -> dict[str, str]:
 
 
 def _build_once(path: Path, versions: dict[str, str]) -> None:
-    """Build; if another process was faster, its result is as good as ours."""
+    """Build the collection, unless another process does so first."""
     try:
         with atomic_directory(path) as directory, _without_garbage_collection():
             build(directory, versions)
@@ -180,12 +176,7 @@ def _without_garbage_collection() -> Iterator[None]:
 
 
 def build(directory: Path, versions: dict[str, str]) -> None:
-    """Write the collection: a corpus, and a BEIR folder for each of the two tasks.
-
-    Args:
-        directory: An empty folder.
-        versions: Import name -> version of the packages to read.
-    """
+    """Write the collection (a corpus, and a BEIR folder for each of the two tasks) to an empty folder."""
     documents: list[Document] = []
     for module in pt.tqdm(versions, desc="neural:pydocs", unit="package"):
         documents += collect(module, PACKAGES[module])
@@ -226,7 +217,7 @@ def _statistics(module: str, installed_version: str, documents: list[Document]) 
 
 
 def _check(path: Path) -> None:
-    """Raise ArtifactError, naming file and remedy, if the collection on disk is not as it was written."""
+    """Raise ArtifactError, naming file and remedy, if a file of the collection is missing or has another size."""
     remedy = f"delete {path}; it is built again when next asked for"
     try:
         sizes = read_metadata(path, type="dataset", format="pydocs")["sizes"]

@@ -29,23 +29,14 @@ _SENTENCE_END = re.compile(r"(?<!e\.g)(?<!i\.e)(?<!vs)(?<!cf)(?<!etc)(?<!al)(?<!
 
 @dataclass(frozen=True)
 class Document:
-    """A docstring under its public name.
+    """A docstring under its public name."""
 
-    Attributes:
-        name: Its shortest public dotted name, which is docno and title.
-        package: The distribution that it comes from.
-        summary: Its first sentence, without markup.
-        text: The rest of it, as written.
-        related: The names in its "See Also" section, as written.
-        aliases: All names for it, including where it is defined.
-    """
-
-    name: str
-    package: str
-    summary: str
-    text: str
-    related: tuple[str, ...]
-    aliases: frozenset[str]
+    name: str  # its shortest public dotted name, which is docno and title
+    package: str  # the distribution that it comes from
+    summary: str  # its first sentence, without markup
+    text: str  # the rest of it, as written
+    related: tuple[str, ...]  # the names in its "See Also" section, as written
+    aliases: frozenset[str]  # all names for it, including where it is defined
 
     @property
     def leaf(self) -> str:
@@ -54,12 +45,7 @@ class Document:
 
 
 def collect(module: str, distribution: str) -> list[Document]:
-    """All documents of a package, sorted by name.
-
-    Args:
-        module: Import name of the package.
-        distribution: Name of the distribution that contains it.
-    """
+    """All documents of a package, given by import name and distribution, sorted by name."""
     documents: dict[str, Document] = {}
     for definition, names in documented_names(module).items():
         parts = parse_docstring(definition.doc)
@@ -79,17 +65,11 @@ def _preference(name: str, home: str) -> tuple[int, bool, bool, int, str]:
 
 @dataclass(frozen=True)
 class Docstring:
-    """The parts of a docstring.
+    """The parts of a docstring."""
 
-    Attributes:
-        summary: The first sentence without markup; may be empty.
-        text: The rest as written, without the "See Also" section.
-        related: The names in the "See Also" section, as written.
-    """
-
-    summary: str
-    text: str
-    related: tuple[str, ...]
+    summary: str  # the first sentence without markup; may be empty
+    text: str  # the rest as written, without the "See Also" section
+    related: tuple[str, ...]  # the names in the "See Also" section, as written
 
 
 def parse_docstring(doc: str) -> Docstring:
@@ -165,8 +145,7 @@ def _listed_names(section: str) -> list[str]:
 def fold_documents(documents: Iterable[Document]) -> tuple[list[Document], dict[str, str]]:
     """Keep one of each set of near-identical documents: the one with the shortest name.
 
-    Returns:
-        The documents that are kept, sorted by name, and for every name the name of the document that stands for it.
+    Returns those documents, sorted by name, and for every name the name of the document that stands for it.
     """
     documents = sorted(documents, key=lambda document: (document.name.count("."), len(document.name), document.name))
     twins = fold([tokens(document.text) for document in documents])
@@ -179,20 +158,12 @@ def fold_documents(documents: Iterable[Document]) -> tuple[list[Document], dict[
 
 
 def fold(texts: Sequence[Sequence[str]], threshold: float = 0.8, width: int = 5) -> list[int]:
-    """For each text, find the first kept text that is nearly the same; a text without one is kept.
+    """For each text, the position of the first kept text that is nearly the same; a text without one is kept.
 
     Two texts are nearly the same if the Jaccard similarity of their sets of ``width``-word shingles is at least
     ``threshold``. The search is exact: with shingles sorted from rare to frequent, two such sets share one of the
     first ``n - ceil(threshold * n) + 1`` shingles of each (prefix filtering, Chaudhuri et al., ICDE 2006), so only
-    texts that share a rare shingle are compared.
-
-    Args:
-        texts: Tokens of each text, the preferred texts first.
-        threshold: Smallest similarity of near-identical texts.
-        width: Number of words in a shingle; shorter texts are padded.
-
-    Returns:
-        One position per text; kept texts point to themselves.
+    texts that share a rare shingle are compared. Preferred texts come first; short texts are padded.
 
     Example:
         >>> fold([["a", "b"], ["c"], ["a", "b"]])
@@ -201,11 +172,11 @@ def fold(texts: Sequence[Sequence[str]], threshold: float = 0.8, width: int = 5)
     shingles, first_shared = _shingles(texts, width)
     kept_with: dict[int, list[int]] = defaultdict(list)
     result = []
-    for position, own in enumerate(shingles):
-        prefix = own[: len(own) - ceil(threshold * len(own)) + 1]
+    for position, numbers in enumerate(shingles):
+        prefix = numbers[: len(numbers) - ceil(threshold * len(numbers)) + 1]
         prefix = prefix[prefix >= first_shared].tolist()
         candidates = sorted({kept for shingle in prefix for kept in kept_with[shingle]})
-        twin = next((kept for kept in candidates if _jaccard(own, shingles[kept]) >= threshold), position)
+        twin = next((kept for kept in candidates if _jaccard(numbers, shingles[kept]) >= threshold), position)
         result.append(twin)
         if twin == position:
             for shingle in prefix:
@@ -226,8 +197,8 @@ def _shingles(texts: Sequence[Sequence[str]], width: int) -> tuple[list[np.ndarr
     _, numbers, counts = np.unique(np.concatenate(distinct), return_inverse=True, return_counts=True)
     rarity = np.empty(len(counts), dtype=np.int64)
     rarity[np.argsort(counts, kind="stable")] = np.arange(len(counts))
-    ends = np.cumsum([len(own) for own in distinct])[:-1]
-    return [np.sort(own) for own in np.split(rarity[numbers], ends)], int((counts == 1).sum())
+    ends = np.cumsum(list(map(len, distinct)))[:-1]
+    return [np.sort(ranks) for ranks in np.split(rarity[numbers], ends)], int((counts == 1).sum())
 
 
 def _hashes(windows: np.ndarray) -> np.ndarray:

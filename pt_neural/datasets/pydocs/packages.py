@@ -14,8 +14,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-#: Modules whose compiled members no source file documents: numpy's ufuncs, scipy.special, pandas' Timestamp. They are
-#: imported, which is cheap, or done by PyTerrier anyway.
+#: Modules with compiled members that no source file documents: numpy's ufuncs, scipy.special, pandas' Timestamp. They
+#: are imported, which is cheap, or which PyTerrier does anyway.
 COMPILED = {
     "numpy": ("numpy", "numpy.random"),
     "scipy": ("scipy.special", "scipy.spatial"),
@@ -38,54 +38,31 @@ Value = str | dict[str, str] | None
 
 @dataclass(eq=False)
 class Definition:
-    """Something with a docstring: a function, a class, a property, a constant.
+    """Something with a docstring: a function, a class, a property, a constant."""
 
-    Attributes:
-        home: Dotted name where it is defined, such as ``"scipy.stats._stats_py.pearsonr"``.
-        doc: Its docstring, dedented; empty if it has none.
-        members: Attributes and methods of a class, by name.
-        bases: The base classes of a class, as written; also the class behind an accessor attribute.
-    """
-
-    home: str
-    doc: str = ""
-    members: dict[str, "Definition"] = field(default_factory=dict)
-    bases: list[str] = field(default_factory=list)
+    home: str  # dotted name where it is defined, such as "scipy.stats._stats_py.pearsonr"
+    doc: str = ""  # dedented; empty if it has none
+    members: dict[str, "Definition"] = field(default_factory=dict)  # of a class, by name
+    bases: list[str] = field(default_factory=list)  # of a class, as written; also the class of an accessor attribute
 
 
 @dataclass
 class Module:
-    """A parsed source file.
-
-    Attributes:
-        name: Dotted name.
-        is_package: Whether the file is an ``__init__.py``.
-        doc: The module's docstring.
-        definitions: What the file itself defines.
-        imports: Local name -> (module, name in that module), or (module, None) where a module itself is imported.
-        stars: Modules imported by ``from module import *``.
-        exported: The names known to be in ``__all__``; None without ``__all__``.
-        complete: Whether ``exported`` is known to be all of ``__all__``.
-        added: Docstrings given to things defined elsewhere: dotted name -> docstring.
-    """
+    """A parsed source file."""
 
     name: str
-    is_package: bool
+    is_package: bool  # whether the file is an __init__.py
     doc: str = ""
-    definitions: dict[str, Definition] = field(default_factory=dict)
-    imports: dict[str, tuple[str, str | None]] = field(default_factory=dict)
-    stars: list[str] = field(default_factory=list)
-    exported: set[str] | None = None
-    complete: bool = True
-    added: dict[str, str] = field(default_factory=dict)
+    definitions: dict[str, Definition] = field(default_factory=dict)  # what the file itself defines
+    imports: dict[str, tuple[str, str | None]] = field(default_factory=dict)  # local name -> module, name in it if any
+    stars: list[str] = field(default_factory=list)  # modules imported by ``from module import *``
+    exported: set[str] | None = None  # the names known to be in __all__; None without __all__
+    complete: bool = True  # whether exported is known to be all of __all__
+    added: dict[str, str] = field(default_factory=dict)  # dotted names defined elsewhere -> docstrings given to them
 
 
 def documented_names(module: str) -> dict[Definition, set[str]]:
-    """Everything that a package documents, with all its public names.
-
-    Args:
-        module: Import name of the package.
-    """
+    """Everything that a package, given by import name, documents, with all its public names."""
     spec = find_spec(module)
     package = Package(module, Path(spec.origin).parent)
     names: dict[Definition, set[str]] = defaultdict(set)
@@ -129,12 +106,7 @@ def _is_compiled(thing: Any) -> bool:
 
 
 class Package:
-    """The modules of an installed package, parsed on first use.
-
-    Args:
-        name: Import name, such as ``"numpy"``.
-        root: Its directory.
-    """
+    """The modules of an installed package, parsed on first use."""
 
     def __init__(self, name: str, root: Path):
         self.name = name
@@ -431,16 +403,9 @@ def _added_docs(call: ast.Call, module: str, names: dict[str, Value]) -> dict[st
 
 
 def evaluate(node: ast.expr, names: Mapping[str, Value]) -> Value:
-    """The text, or the mapping of texts, that a source file computes: joined, formatted and dedented strings.
+    """The string, or dict of strings, that an expression joins, formats and dedents; None if it cannot be determined.
 
     Placeholders with unknown values become empty: a docstring with a gap is better than none.
-
-    Args:
-        node: An expression of a parsed module.
-        names: The known values of module-level names.
-
-    Returns:
-        The value; None if it cannot be determined.
     """
     match node:
         case ast.Constant(value=str(text)):

@@ -10,7 +10,7 @@ from functools import cache
 from pt_neural.datasets.pydocs.documents import Document, plain, tokens
 
 SPLITS = ("train", "dev", "test")
-#: A summary with more judged documents says too little about any of them to be a query.
+#: A summary that fits more documents is too vague to be a query.
 MAX_JUDGED = 10
 #: If no more documents share the last part of a name, all of them are namesakes, whatever their summaries say.
 MAX_RARE = 4
@@ -28,19 +28,12 @@ _NICKNAMES = {"np": "numpy", "pd": "pandas", "plt": "matplotlib.pyplot", "nx": "
 
 @dataclass(frozen=True)
 class Query:
-    """A query with its judgements.
+    """A query with its judgements."""
 
-    Attributes:
-        qid: A stable identifier.
-        text: The text of the query.
-        split: ``"train"``, ``"dev"`` or ``"test"``.
-        labels: Grade of each judged document, by docno.
-    """
-
-    qid: str
+    qid: str  # stable between builds
     text: str
-    split: str
-    labels: dict[str, int]
+    split: str  # "train", "dev" or "test"
+    labels: dict[str, int]  # the grade of each judged document, by docno
 
 
 def split_of(key: str) -> str:
@@ -74,11 +67,9 @@ def summary_queries(documents: Iterable[Document]) -> list[Query]:
 
 
 def link_queries(documents: Iterable[Document], kept: dict[str, str]) -> list[Query]:
-    """Queries made of a document, for the documents that its "See Also" section names (grade 1).
+    """One query per document with a "See Also" section, made of that document; those it names are relevant (grade 1).
 
-    Args:
-        documents: The documents of the collection.
-        kept: The docno that every name stands for, including aliases and the names of near-duplicates.
+    ``kept`` has the docno that every name stands for, including aliases and the names of near-duplicates.
     """
     documents = list(documents)
     endings = _unique_endings(kept)

@@ -235,8 +235,8 @@ class LikelihoodExplanation(TextExplanation):
         ax.set(
             xlim=(0, 100),
             ylim=(-0.6, max(1, len(words)) - 0.4),
-            xlabel="share of P(word | document) by where it comes from, in percent; at the right: "
-            "times as probable as in the collection",
+            xlabel="share of P(word | document) by where it comes from, in percent\n"
+            "(right: times as probable as in the collection)",
         )
         if words.empty:
             ax.set_xticks([])

@@ -1,4 +1,4 @@
-"""Anserini's own indexing program, for the formats of collections that it knows: TREC, HTML, WARC and others."""
+"""Anserini's own indexing program, for collections in formats that it knows: TREC, HTML, WARC and others."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -46,17 +46,13 @@ def index_collection(
 
 
 def storage_flags(*, positions: bool, vectors: bool, raw: bool) -> list[str]:
-    """Anserini's options for what an index keeps beside terms and frequencies."""
-    kept = {"-storePositions": positions, "-storeDocvectors": vectors, "-storeRaw": raw}
-    return [flag for flag, wanted in kept.items() if wanted]
+    """Anserini's options for what an index stores besides terms and frequencies."""
+    flags = {"-storePositions": positions, "-storeDocvectors": vectors, "-storeRaw": raw}
+    return [flag for flag, wanted in flags.items() if wanted]
 
 
 def parse_options(flags: Sequence[str]) -> Any:
-    """Options of IndexCollection as Anserini's Java object.
-
-    Raises:
-        ValueError: If Anserini refuses one.
-    """
+    """Options of IndexCollection as Anserini's Java object; ValueError if Anserini refuses one."""
     options = java_class("io.anserini.index.IndexCollection$Args")()
     try:
         java_class("org.kohsuke.args4j.CmdLineParser")(options).parseArgument(*flags)
@@ -109,6 +105,6 @@ def _count(program: Any) -> int:
 
 @in_java
 def _stop(program: Any, thread: Any) -> None:
-    """Close Anserini's writer, which ends its workers, and wait until nothing writes to the directory any more."""
+    """Close Anserini's writer, which ends its workers, and wait until nothing writes to the directory."""
     program.writer.rollback()
     thread.join(TIMEOUT)

@@ -12,12 +12,12 @@ CONTENTS = "contents"  # Anserini's field of all text
 
 
 class IndexDirectory:
-    """What transformers need of an index: what is in it, and how text becomes its terms.
+    """An index as transformers use it: what it holds, and how text becomes its terms.
 
     Args:
         path: The directory, which need not exist yet.
         stemmer: The stemmer of queries. Default: the one that the index was built with.
-        stopwords: Their stop words, likewise.
+        stopwords: The stop words of queries, with the same default.
     """
 
     path: Path
@@ -38,7 +38,7 @@ class IndexDirectory:
 
     @property
     def reader(self) -> Reader:
-        """The opened index, shared by all who use the same path."""
+        """The opened index; all objects with the same path share it."""
         return open_reader(self.path)
 
     @property
@@ -74,14 +74,16 @@ class IndexDirectory:
 
     def require_positions(self, field: str) -> None:
         """Raise ValueError if the index has no positions of ``field``, which windows need."""
-        if not self.reader.fields[field].positions:
-            raise ValueError(f"{self.path} was built without positions, which SDM needs; {_rebuild('positions')}")
+        self._require(field, "positions", "positions, which SDM needs")
 
     def require_vectors(self, field: str) -> None:
         """Raise ValueError if the index has no term vectors of ``field``, which feedback needs."""
-        if not self.reader.fields[field].vectors:
-            needs = "without term vectors, which RM3 and LatentConceptExpansion need"
-            raise ValueError(f"{self.path} was built {needs}; {_rebuild('vectors')}")
+        self._require(field, "vectors", "term vectors, which RM3 and LatentConceptExpansion need")
+
+    def _require(self, field: str, option: str, what: str) -> None:
+        if not getattr(self.reader.fields[field], option):
+            remedy = f"build it again with index.indexer({option}=True, overwrite=True)"
+            raise ValueError(f"{self.path} was built without {what}; {remedy}")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
@@ -94,7 +96,3 @@ class IndexDirectory:
 
     def _identity(self) -> tuple[Path, str | None, str | None]:
         return (self.path, self.stemmer, self.stopwords)
-
-
-def _rebuild(option: str) -> str:
-    return f"build it again with index.indexer({option}=True, overwrite=True)"

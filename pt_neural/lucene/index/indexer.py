@@ -6,7 +6,7 @@ import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self
 
 import pyterrier as pt
 
@@ -24,7 +24,6 @@ CHUNK = 500  # documents per Java call
 RESERVED = ("id", "contents", "raw")  # Anserini's own fields
 BLANKS = "".join(map(chr, range(33)))  # what Java trims
 NO_WORDS = "\N{NO-BREAK SPACE}"  # Anserini drops an empty document; one with only this is kept, and has no terms
-T = TypeVar("T")
 
 _DOCUMENT = "io.anserini.collection.JsonCollection$Document"
 _GENERATOR = "io.anserini.index.generator.DefaultLuceneDocumentGenerator"
@@ -37,8 +36,8 @@ class LuceneIndexer(pt.Indexer):
 
     Args:
         index: The index to build.
-        fields: Fields of a document to join into Anserini's field ``contents``; a document may lack some.
-        separate_fields: Fields that can also be searched by themselves, as in ``index.bm25(field="title")``.
+        fields: Fields of a document to join into Anserini's field ``contents``; a document need not have all of them.
+        separate_fields: Fields that can also be searched on their own, as in ``index.bm25(field="title")``.
         positions: Keep positions of terms, which SDM needs.
         vectors: Keep the term vector of each document, which RM3 and latent concept expansion need.
         store_text: Keep the text of all these fields beside Lucene, for :meth:`LuceneIndex.text_loader`.
@@ -79,7 +78,7 @@ class LuceneIndexer(pt.Indexer):
         self.memory = memory
         self.overwrite = overwrite
         self.verbose = verbose
-        Analysis(stemmer, stopwords)  # refuses unknown ones
+        Analysis(stemmer, stopwords)  # refuses unknown stemmers and files
         for name in self.separate_fields:
             if name in RESERVED:
                 raise ValueError(f"separate_fields has {name!r}, a name that Anserini reserves; rename the field")
@@ -122,7 +121,9 @@ class LuceneIndexer(pt.Indexer):
 
     def _write_lucene(self, directory: Path, documents: Iterator[PreparedDocument]) -> int:
         with LuceneWriter(directory, self) as writer:
-            return sum(writer.add(chunk) for chunk in _chunks(documents))
+            while chunk := list(itertools.islice(documents, CHUNK)):
+                writer.add(chunk)
+            return writer.count
 
     def subtransformers(self) -> dict[str, Any]:
         """None; PyTerrier would take an empty list of fields for a list of transformers."""
@@ -137,17 +138,11 @@ class LuceneIndexer(pt.Indexer):
 
 
 class PreparedDocument(NamedTuple):
-    """A document for Lucene and for the text store.
-
-    Attributes:
-        docno: Its identifier.
-        json: What Anserini's JsonCollection reads.
-        texts: One string for each stored field.
-    """
+    """A document for Lucene and for the text store."""
 
     docno: str
-    json: str
-    texts: list[str]
+    json: str  # as Anserini's JsonCollection reads it
+    texts: list[str]  # one for each stored field
 
 
 def prepare(
@@ -156,13 +151,9 @@ def prepare(
     separate_fields: Sequence[str],
     stored_fields: Sequence[str],
 ) -> Iterator[PreparedDocument]:
-    """Check documents one by one, before they reach Lucene, whose errors say little.
+    """Check documents one by one before they reach Lucene, whose errors say little; see :func:`read_documents`.
 
-    A field that is missing or not a string counts as empty. A document without any words is kept; no query finds it.
-
-    Raises:
-        TypeError, ValueError: As :func:`~pt_neural.text.corpus.read_documents`, or if a document has none of the
-            fields. The message names the document.
+    A field that is missing or not a string counts as empty. A document without words is kept; no query finds it.
     """
     for docno, document in read_documents(documents):
         contents = clean(join_fields(document, fields))
@@ -182,18 +173,8 @@ def _store(documents: Iterable[PreparedDocument], store: TextStoreWriter) -> Ite
         yield document
 
 
-def _chunks(items: Iterator[T]) -> Iterator[list[T]]:
-    while chunk := list(itertools.islice(items, CHUNK)):
-        yield chunk
-
-
 class LuceneWriter:
-    """A context that adds documents to a new index through Anserini's document generator: all of them or none.
-
-    Args:
-        directory: An existing directory.
-        settings: What to index, and how.
-    """
+    """A context that adds documents to a new index in a directory, as an indexer's settings say: all or none."""
 
     def __init__(self, directory: Path, settings: LuceneIndexer):
         self.directory = directory
@@ -215,15 +196,14 @@ class LuceneWriter:
         return self
 
     @in_java
-    def add(self, documents: Sequence[PreparedDocument]) -> int:
-        """Add documents, on all cores. Returns their number."""
+    def add(self, documents: Sequence[PreparedDocument]) -> None:
+        """Add documents, on all cores."""
         try:
             lines([document.json for document in documents]).map(self._add).toArray()
         except Exception as error:  # jnius has one exception type for all of Java's
             names = f"{documents[0].docno!r} to {documents[-1].docno!r}"
             raise RuntimeError(f"Lucene failed on one of the documents {names}: {error}") from error
         self.count += len(documents)
-        return len(documents)
 
     @in_java
     def __exit__(self, kind: type | None, *_: Any) -> None:
@@ -250,6 +230,6 @@ class LuceneWriter:
 
 
 def _default_memory() -> int:
-    """Megabytes."""
+    """A quarter of Java's heap in megabytes, between 16 and 1024."""
     runtime = java_class("java.lang.Runtime").getRuntime()
     return min(1024, max(16, runtime.maxMemory() // 4 // 2**20))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -49,37 +49,26 @@ _VECTORS = "org.apache.lucene.index.TermVectors"
 
 
 class FieldOptions(NamedTuple):
-    """What an index keeps for a field."""
+    """What an index stores for a field."""
 
     positions: bool
     vectors: bool
 
 
 class TermCounts(NamedTuple):
-    """How often each term occurs in each of some documents.
+    """The terms of a list of documents, and how often each document has them."""
 
-    Attributes:
-        terms: All terms of the documents in ascending order, an object array of strings.
-        counts: int64 of shape ``(documents, terms)``; the sum of a row is the exact length of the document.
-    """
-
-    terms: np.ndarray
-    counts: csr_array
+    terms: np.ndarray  # all their terms in ascending order, strings as objects
+    counts: csr_array  # (documents, terms), int64; a row adds up to the exact length of its document
 
 
 class Reader:
-    """An opened index, shared by all transformers that use it. Get it from :func:`open_reader`.
-
-    Attributes:
-        path: The directory of the index.
-        java: Lucene's reader.
-        docnos: Object array of strings, by Lucene's document number.
-    """
+    """An opened index, shared by all transformers that use it. Get it from :func:`open_reader`."""
 
     def __init__(self, path: Path):
         self.path = path
-        self.java = _open(path)
-        self.docnos = _read_docnos(self.java)
+        self.java = _open(path)  # Lucene's reader
+        self.docnos = _read_docnos(self.java)  # strings as objects, by Lucene's document number
 
     @functools.cached_property
     def docno_array(self) -> pd.api.extensions.ExtensionArray:
@@ -88,7 +77,7 @@ class Reader:
 
     @functools.cached_property
     def order(self) -> np.ndarray:
-        """The position of each document when sorted by docno, int64. Breaks ties."""
+        """The position of each document in the order of docnos, int64. Breaks ties."""
         order = np.empty(len(self.docnos), dtype=np.int64)
         order[np.argsort(self.docnos, kind="stable")] = np.arange(len(self.docnos))
         return order
@@ -131,12 +120,7 @@ class Reader:
 
 
 def open_reader(path: Path) -> Reader:
-    """The reader of an index; opened once, and again only when the index has been replaced.
-
-    Raises:
-        FileNotFoundError: If there is no such directory.
-        ArtifactError: If the directory holds no Lucene index.
-    """
+    """The reader of an index, opened again only when the index has been replaced; ArtifactError if there is none."""
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; build the index with LuceneIndex({str(path)!r}).index(...)")
     if not path.is_dir():
@@ -149,16 +133,7 @@ def open_reader(path: Path) -> Reader:
 
 
 def look_up(docnos: pd.Series, numbers: Mapping[str, int], path: Path) -> np.ndarray:
-    """The number of each docno, int64.
-
-    Args:
-        docnos: One docno per row, with repetitions.
-        numbers: The number of each docno that there is.
-        path: The index, for the message.
-
-    Raises:
-        ValueError: If a docno is not in the index; the message names up to five.
-    """
+    """The number of each docno, int64; ValueError if one is not in the index at ``path``."""
     rows, distinct = pd.factorize(docnos, use_na_sentinel=False)
     found = np.fromiter((numbers.get(docno, -1) for docno in distinct), dtype=np.int64, count=len(distinct))
     unknown = [repr(distinct[i]) for i in np.flatnonzero(found < 0)]
@@ -200,11 +175,9 @@ def _read_fields(java: Any) -> dict[str, FieldOptions]:
 
 
 @in_java
-def _read_statistic(
-    java: Any, statistic: Literal["docFreq", "totalTermFreq"], field: str, terms: Sequence[str]
-) -> np.ndarray:
+def _read_statistic(java: Any, name: str, field: str, terms: Sequence[str]) -> np.ndarray:
     """A statistic of each analysed term, int64 of shape ``(len(terms),)``; 0 for unknown terms."""
-    values = lines(terms).map(_statistic(java, statistic, field)).toArray()
+    values = lines(terms).map(_statistic(java, name, field)).toArray()
     return np.array(list(values), dtype=np.int64)
 
 

@@ -1,7 +1,6 @@
 """The text of documents: kept beside the index in memory-mapped files, and loaded by docno.
 
-Lucene would read a whole stored document for each hit whose text is wanted; in the store, any field of any
-document is one slice.
+Lucene reads a whole stored document for each hit whose text is wanted; here, a field of a document is one slice.
 """
 
 from __future__ import annotations
@@ -50,11 +49,11 @@ class TextLoader(pt.Transformer):
             inp: Any frame with ``docno``.
 
         Returns:
-            The same rows in the same order, with a column of strings for each field: ``""`` where a document lacks
-            it. Rows of the same document share one string.
+            The same rows in the same order, with a column of strings for each field: ``""`` where a document does not
+            have it. Rows of the same document share one string.
 
         Raises:
-            ValueError: If a docno is not in the index, or if the index has not kept a field.
+            ValueError: If a docno is not in the index, or if the index has not kept the text of a field.
         """
         pt.validate.columns(inp, includes=["docno"], context=self)
         if not len(inp):
@@ -100,12 +99,7 @@ class TextLoader(pt.Transformer):
 
 
 class TextStoreWriter:
-    """A context that writes a text store: one file of UTF-8 and one of offsets.
-
-    Args:
-        directory: Where to; it is created.
-        fields: Names of the fields of a document, beside its docno.
-    """
+    """A context that writes a text store to a new directory: one file of UTF-8 and one of offsets."""
 
     def __init__(self, directory: Path, fields: Sequence[str]):
         self.directory = directory
@@ -130,14 +124,7 @@ class TextStoreWriter:
 
 
 class TextStore:
-    """Reads what :class:`TextStoreWriter` has written.
-
-    Args:
-        directory: The directory of the store.
-
-    Raises:
-        ArtifactError: If a file is missing or damaged.
-    """
+    """Reads what :class:`TextStoreWriter` has written; ArtifactError if a file is missing or damaged."""
 
     def __init__(self, directory: Path):
         self.directory = directory
@@ -159,7 +146,7 @@ class TextStore:
 
     @functools.cached_property
     def numbers(self) -> dict[str, int]:
-        """The number of each docno's document in the store."""
+        """The number in the store of each docno's document."""
         return {docno: number for number, docno in enumerate(self._column(0, np.arange(len(self))))}
 
     def read(self, field: str, numbers: np.ndarray) -> list[str]:

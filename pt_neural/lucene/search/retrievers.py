@@ -26,9 +26,9 @@ class Retriever(pt.Transformer):
     """
 
     label: ClassVar[str]
-    parameters: ClassVar[tuple[str, ...]]  # what tells one setting from another, in the order of the repr
+    parameters: ClassVar[tuple[str, ...]]  # attributes that the scores depend on, in the order of the repr
     takes_weights: ClassVar[bool] = True
-    needs_text: ClassVar[bool] = False  # even where there are weights
+    needs_text: ClassVar[bool] = False  # even if there are weights
 
     def __init__(self, index: IndexDirectory, *, field: str, num_results: int, verbose: bool):
         self.index = index
@@ -51,17 +51,17 @@ class Retriever(pt.Transformer):
 
         Args:
             inp: Frame with ``qid`` and ``query``. An empty or missing query finds nothing. With a column ``docno``,
-                rows are scored. If there is a column ``query_toks`` (in each row a dict from analysed term to
-                weight >= 0), BM25 and QL use it in place of ``query``; SDM takes its terms from it, but its windows
+                rows are scored. If there is a column ``query_toks`` (dicts from analysed term to weight >= 0),
+                BM25 and QL use it in place of ``query``; SDM takes its terms from it, but its windows
                 from ``query``; RM3 ignores it.
 
         Returns:
             All columns of the input, and ``docno``, ``score``, ``rank``. Retrieved rows are sorted by rank; equal
-            scores are in ascending order of docno, also where ``num_results`` cuts through them. Scored rows
+            scores are in ascending order of docno, even where ``num_results`` cuts through them. Scored rows
             are in the order of the input; a document without any term of the query has score 0.0.
 
         Raises:
-            ValueError: If a docno is not in the index, or if the index lacks the field.
+            ValueError: If a docno is not in the index, or if the index does not have the field.
         """
         self._validate(inp)
         if "docno" not in inp.columns:
@@ -136,8 +136,7 @@ class Retriever(pt.Transformer):
 def group_queries(frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     """Group the rows of the same query: those that agree in ``qid`` and, if there is one, in ``query``.
 
-    Returns:
-        The number of each row's query, from 0 in order of appearance, and the first row of each query; int64.
+    Returns the number of each row's query, from 0 in order of appearance, and the first row of each query; int64.
     """
     groups, _ = pd.factorize(frame["qid"], use_na_sentinel=False)
     if "query" in frame.columns:
@@ -154,7 +153,7 @@ def query_texts(queries: pd.DataFrame) -> list[str]:
 
 
 def query_weights(queries: pd.DataFrame) -> list[dict[str, float]]:
-    """The column ``query_toks``, without terms where it holds no dict."""
+    """The column ``query_toks``, with no terms where it holds no dict."""
     return [weights if isinstance(weights, dict) else {} for weights in queries["query_toks"]]
 
 
@@ -169,7 +168,7 @@ def _at_least_one(num_results: int) -> int:
 
 
 class BM25(Retriever):
-    """BM25 as Lucene has it; made by :meth:`LuceneIndex.bm25`."""
+    """Lucene's BM25; made by :meth:`LuceneIndex.bm25`."""
 
     label = "BM25"
     parameters = ("k1", "b")
@@ -194,7 +193,7 @@ class BM25(Retriever):
 
 
 class QL(Retriever):
-    """Query likelihood with Dirichlet smoothing as Lucene has it; made by :meth:`LuceneIndex.ql`."""
+    """Lucene's query likelihood with Dirichlet smoothing; made by :meth:`LuceneIndex.ql`."""
 
     label = "QL"
     parameters = ("mu",)
@@ -217,9 +216,9 @@ class QL(Retriever):
 
 
 class RetrieverOverBase(Retriever):
-    """What SDM and RM3 share: terms are scored as their base scores them, by ``"bm25"`` or ``"ql"``."""
+    """A retriever that scores terms as its base does, ``"bm25"`` or ``"ql"``: SDM and RM3."""
 
-    own_parameters: ClassVar[tuple[str, ...]]  # besides those of the base
+    own_parameters: ClassVar[tuple[str, ...]]  # in addition to those of the base
 
     def __init__(
         self,
@@ -243,9 +242,9 @@ class RetrieverOverBase(Retriever):
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """What tells one setting from another."""
+        """The attributes that the scores depend on."""
         return ("base", *self.own_parameters, *(("mu",) if self.base == "ql" else ("k1", "b")))
 
     def similarity(self) -> Similarity:
-        """That of the base."""
+        """How the base scores terms."""
         return QLSimilarity(self.mu) if self.base == "ql" else BM25Similarity(self.k1, self.b)

@@ -103,21 +103,10 @@ def search(
     *,
     progress: str | None = None,
 ) -> Iterator[Hits]:
-    """Search chunk by chunk.
+    """Search in chunks of up to 200 queries, and yield the hits of each; ``progress`` labels a progress bar.
 
-    Equal scores are in ascending order of docno, also at the cut: of the documents that tie for the last places,
-    those with the smallest docnos are returned.
-
-    Args:
-        reader: The opened index.
-        builder: Turns elements of ``queries`` into Lucene queries.
-        similarity: The scoring formula.
-        queries: What the builder takes.
-        num_results: Maximum number of hits per query.
-        progress: Label of a progress bar; none by default.
-
-    Yields:
-        The hits of each chunk of up to 200 queries.
+    Equal scores are in ascending order of docno, even at the cut: of the documents that tie for the last places, those
+    with the smallest docnos are returned.
     """
     for chunk in in_chunks(len(queries), CHUNK, label=progress):
         hits = _search_chunk(reader, builder, similarity, queries[chunk], num_results)
@@ -129,24 +118,14 @@ def rescore(
     builder: QueryBuilder,
     similarity: Similarity,
     queries: Sequence[Any],
-    groups: np.ndarray,
-    documents: np.ndarray,
+    groups: np.ndarray,  # for each document, the position in queries of the query to score it for; int64
+    documents: np.ndarray,  # Lucene's document numbers, int64
     *,
     progress: str | None = None,
 ) -> np.ndarray:
     """Score given documents by Lucene's own rescorer, without a search; scores equal those of retrieval.
 
-    Args:
-        reader: The opened index.
-        builder: Turns elements of ``queries`` into Lucene queries.
-        similarity: The scoring formula.
-        queries: What the builder takes.
-        groups: For each document, the position in ``queries`` of the query to score it for; int64.
-        documents: Lucene's document numbers, int64.
-        progress: Label of a progress bar; none by default.
-
-    Returns:
-        float64 scores in the shape of ``documents``: 0.0 where no term of the query matches.
+    Returns float64 in the shape of ``documents``: 0.0 where no term of the query matches.
     """
     total = len(reader.docnos)
     pairs, pair_of_row = np.unique(groups * total + documents, return_inverse=True)
@@ -213,7 +192,7 @@ def _cut_in_tie(hits: np.ndarray, num_results: int, wanted: int) -> bool:
 
 
 def _whole_tie(reader: Reader, similarity: Similarity, query: Any, num_results: int, wanted: int) -> np.ndarray:
-    """Search for ever more documents, until the tie at the cut is complete."""
+    """Search for more and more documents, until the tie at the cut is complete."""
     while True:
         wanted *= 4
         hits = _run(reader, similarity, query.stream(), min(wanted, len(reader.docnos)))[0]
@@ -222,13 +201,7 @@ def _whole_tie(reader: Reader, similarity: Similarity, query: Any, num_results: 
 
 
 def break_ties(found: Sequence[np.ndarray], order: np.ndarray, num_results: int) -> Hits:
-    """Sort equal scores by docno, and cut.
-
-    Args:
-        found: Hits of each query in descending order of score, dtype HIT.
-        order: The position of each document when sorted by docno.
-        num_results: Maximum number of hits per query.
-    """
+    """Sort each query's equal scores by docno (``order`` is the position of each document in that order), and cut."""
     lengths = np.array([len(hits) for hits in found], dtype=np.int64)
     hits = np.concatenate(found)
     queries = np.repeat(np.arange(len(found)), lengths)

@@ -1,7 +1,7 @@
 """The sequential dependence model: terms, neighbouring terms, and pairs of terms within a window.
 
-Lucene scores a span query by the statistics of its terms; Metzler & Croft smooth a window by its own frequency in
-the collection. Since a term query may bring its own statistics, the terms of a window are given those of the
+Lucene scores a span query by the statistics of its terms; Metzler & Croft smooth a window by its own frequency in the
+collection. Since a term query may bring its own statistics, the terms of a window are given the statistics of the
 window: how often it occurs, and in how many documents.
 """
 
@@ -32,9 +32,9 @@ _SPANS = "org.apache.lucene.queries.spans"
 class SDM(RetrieverOverBase):
     """Sequential dependence model over query likelihood or BM25; made by :meth:`LuceneIndex.sdm`.
 
-    Metzler & Croft, SIGIR 2005: the score is ``weights[0]`` times that of the terms, plus ``weights[1]`` times that
-    of each pair of neighbouring query terms found next to each other in this order, plus ``weights[2]`` times that of
-    the same pair found within ``window`` positions in any order. In this implementation:
+    Metzler & Croft, SIGIR 2005: the score is ``weights[0]`` times the score of the terms, plus ``weights[1]`` times
+    that of each pair of neighbouring query terms found next to each other in this order, plus ``weights[2]`` times that
+    of the same pair found within ``window`` positions in any order. In this implementation:
 
     * Terms and windows are scored by the same formula, Lucene's query likelihood or BM25, and windows by *their own*
       statistics: how often the window occurs in the collection, and in how many documents. (Lucene and Anserini use
@@ -42,8 +42,8 @@ class SDM(RetrieverOverBase):
     * In an unordered window, two terms with g positions between them count 1 / (1 + g), as Lucene counts spans. An
       occurrence makes no pair with itself: ``x x`` needs two.
     * A query of one term scores as the base does; a query without terms finds nothing.
-    * With a column ``query_toks``, the terms and their weights come from it, but the windows still from the text of
-      ``query``. The counts of the query's own terms as weights change no score.
+    * A column ``query_toks`` gives the terms and their weights, but windows still come from the text of ``query``.
+      Weights that are the counts of the query's own terms change no score.
 
     A window is looked up once per index and then remembered.
     """
@@ -89,7 +89,7 @@ class SDM(RetrieverOverBase):
 
 @dataclass(frozen=True)
 class SDMQueries:
-    """Queries of terms and windows, made for one index: its statistics are in the windows."""
+    """Queries of terms and windows, made for one index, whose statistics are in the windows."""
 
     index: IndexDirectory
     field: str
@@ -109,7 +109,7 @@ class SDMQueries:
         return result
 
     def term_weight(self, terms: Sequence[str]) -> float:
-        """The weight of terms beside the windows of a query; 1 for a query without windows."""
+        """The weight of the terms of a query against its windows; 1 for a query without windows."""
         return self.weights[0] if len(terms) > 1 else 1.0
 
     def _query(self, reader: Reader, terms: list[str], bag: Any) -> Any:
@@ -206,5 +206,5 @@ def _with_statistics(reader: Reader, field: str, text: str, documents: int, occu
 
 
 def _state(found: Any) -> Any:
-    """Where a leaf keeps the term: Lucene 9 returns it at once, Lucene 10 a supplier of it."""
+    """Where a leaf keeps the term: Lucene 9 returns it, Lucene 10 a supplier of it."""
     return found.get() if hasattr(found, "get") else found

@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Literal, Unpack
 import torch
 from torch import Tensor, nn
 
-from pt_neural._arguments import checked_choice, checked_integers, checked_number
-from pt_neural.models.clsm.dssm import TRAINING
+from pt_neural._arguments import checked_choice, checked_number
+from pt_neural.models.clsm.dssm import TRAINING, checked_towers
 from pt_neural.models.clsm.layers import CosineTowers, max_over_windows
 from pt_neural.rankers.options import TowerOptions
 from pt_neural.rankers.readers.hashed_ngrams import HashedNgrams, HashedTexts, HashingLayer
@@ -15,34 +15,34 @@ from pt_neural.rankers.towers import TowerRanker
 
 
 class CLSM(TowerRanker):
-    """Cosine of a query and a document, each a sequence of word n-grams that are convolved and pooled.
+    """Cosine of a query and a document, each encoded by convolution and pooling over its word n-grams.
 
     Every window of three words, each word the counts of its letter trigrams, is projected to 300 tanh units
     (equations 1 and 2); max pooling keeps the largest value of each unit over the text (section 3.4); a semantic layer
     of 128 tanh units gives the vector (section 3.5); the score is the cosine (equation 4). Query and document have
-    networks of their own, without biases. A text without any letter trigram that was seen in training has no
-    vector: such a query scores 0, such a document -1.
+    separate networks, without biases. A text without any letter trigram that was seen in training has no vector: such
+    a query scores 0, such a document -1.
 
     The paper trains with J = 4 or 50 random documents, ``pn.Training(negatives="random", num_negatives=50)``. The
     default is the relevant documents of the other groups of the batch, which are encoded anyway, and Adam. The paper
-    tunes gamma on held-out queries and draws first weights at random; here gamma is 10, both networks start alike, and
-    a window starts as its centre word, both of which are slow to learn from few queries.
+    tunes gamma on held-out queries and draws initial weights at random; here gamma is 10, both networks start alike,
+    and a window starts as its centre word, because few queries teach neither quickly.
 
     Args:
-        window: Words a window: an odd number; the paper has 1, 3 and 5.
+        window: Words per window, an odd number; the paper has 1, 3 and 5.
         filters: Units of the convolutional layer.
         dim: Length of the vectors.
-        padding: What the padding word ``<s>`` at both ends of a text is, which the paper leaves open: ``"word"``, a
-            word with letter trigrams of its own, or ``"zero"``, nothing.
-        max_terms: Terms that are a sequence; the letter trigrams of the rest of a longer text are summed into one
-            more word (Duet paper, section 4.3). None takes all as a sequence.
+        padding: How both ends of a text are padded, which the paper leaves open: with ``"word"``, a word ``<s>`` that
+            has letter trigrams, or ``"zero"``, zeros.
+        max_terms: Terms to read as a sequence; the letter trigrams of the rest of a longer text are summed into one
+            more word (Duet paper, section 4.3). None reads all as a sequence.
         shared: One network for queries and documents. The paper found two better.
         ngram_sizes: Lengths of the letter n-grams.
-        fields: Text columns, joined by a space. Columns that a frame lacks are skipped, but one must be present. None
+        fields: Text columns, joined by a space. Missing columns are skipped, but one must be present. None
             for those of ``documents``, or ``title`` and ``text``. The paper has titles only: ``fields="title"``.
 
     Raises:
-        TypeError: If an argument is of another kind than said here.
+        TypeError: If an argument has the wrong type.
         ValueError: If the window is even, a size is below 1, or the padding is unknown.
 
     Example::
@@ -76,8 +76,7 @@ class CLSM(TowerRanker):
         self.dim = checked_number("dim", dim, int, least=1)
         self.padding = checked_choice("padding", padding, ("word", "zero"))
         self.max_terms = checked_number("max_terms", max_terms, int, least=1, optional=True)
-        self.shared = checked_choice("shared", shared, (True, False))
-        self.ngram_sizes = tuple(sorted(set(checked_integers("ngram_sizes", ngram_sizes, least=1))))
+        self.shared, self.ngram_sizes = checked_towers(shared, ngram_sizes)
         super().__init__(**options)
 
     def make_reader(self) -> HashedNgrams:
@@ -102,7 +101,7 @@ class ConvolutionalTower(nn.Module):
 
     Args:
         num_ngrams: Number of letter n-grams.
-        window: Words a window.
+        window: Words per window.
         filters: Units of the convolutional layer.
         dim: Units of the semantic layer.
     """
@@ -123,12 +122,12 @@ class ConvolutionalTower(nn.Module):
         return self.read(self.project(texts), texts.words, texts.offsets)
 
     def project(self, texts: HashedTexts) -> Tensor:
-        """What each distinct word adds to each unit at each place of a window: (distinct words * window, filters)."""
-        # W_c applied to a window (equation 2) is the sum of one projection a word: W_c is cut into a block a place.
+        """Each distinct word's share in each unit, by its place in a window: (distinct words * window, filters)."""
+        # W_c applied to a window (equation 2) is a sum over its words: W_c is cut into one block for each place.
         return self.hashing(texts).view(-1, self.filters)
 
     def read(self, projections: Tensor, words: Tensor, offsets: Tensor) -> Tensor:
         """Vectors of texts whose words are projected already."""
         largest = max_over_windows(projections, words, offsets, self.window)
-        pooled = torch.tanh(largest)  # tanh rises, so it may come after the maximum, once a text and not once a window
+        pooled = torch.tanh(largest)  # tanh is monotonic, so it may follow the maximum: once per text, not per window
         return torch.tanh(self.semantic(pooled))

@@ -1,4 +1,4 @@
-"""The Deep Structured Semantic Model (Huang et al., 2013), as section 5.2 of the CLSM paper has it."""
+"""The Deep Structured Semantic Model (Huang et al., 2013), as in section 5.2 of the CLSM paper."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -23,8 +23,14 @@ TRAINING = {
 }
 
 
+def checked_towers(shared: bool, ngram_sizes: Sequence[int]) -> tuple[bool, tuple[int, ...]]:
+    """The settings that DSSM and CLSM share; each size of n-grams once, in ascending order."""
+    sizes = checked_integers("ngram_sizes", ngram_sizes, least=1)
+    return checked_choice("shared", shared, (True, False)), tuple(sorted(set(sizes)))
+
+
 class DSSM(TowerRanker):
-    """Cosine of a query and a document, each a bag of letter trigrams sent through a network of its own.
+    """Cosine of a query and a document, each a bag of letter trigrams encoded by its own network.
 
     The text is one bag of letter trigrams (word hashing); two hidden layers of 300 tanh units and an output layer of
     128 follow, without biases; the score is the cosine (CLSM paper, section 5.2 and equation 4). A text without any
@@ -40,7 +46,7 @@ class DSSM(TowerRanker):
         ngram_sizes: Lengths of the letter n-grams.
 
     Raises:
-        TypeError: If ``layers`` is no sequence of integers, or another argument is of another kind than said here.
+        TypeError: If ``layers`` is not a sequence of integers, or another argument has the wrong type.
         ValueError: If ``layers`` is empty or holds a number below 1.
 
     Example::
@@ -64,8 +70,7 @@ class DSSM(TowerRanker):
         **options: Unpack[TowerOptions],
     ):
         self.layers = checked_integers("layers", layers, least=1)
-        self.shared = checked_choice("shared", shared, (True, False))
-        self.ngram_sizes = tuple(sorted(set(checked_integers("ngram_sizes", ngram_sizes, least=1))))
+        self.shared, self.ngram_sizes = checked_towers(shared, ngram_sizes)
         super().__init__(**options)
 
     def make_reader(self) -> HashedNgrams:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from pt_neural.rankers.readers.hashed_ngrams import HashedGroups, HashedTexts
 
-TEXTS_PER_STEP = 1024  # what reading them takes then stays in the processor's cache
+TEXTS_PER_STEP = 1024  # few enough to stay in the processor's cache
 
 
 class CosineTowers(nn.Module):
@@ -37,7 +37,7 @@ class CosineTowers(nn.Module):
         return F.normalize(self.tower(side)(texts) * texts.known[:, None], dim=1)
 
     def encode(self, side: str, texts: HashedTexts) -> Tensor:
-        """The same vectors; each distinct word is projected once, and then a few texts are read at a time."""
+        """The same vectors, with each distinct word projected once, then a few texts read at a time."""
         tower = self.tower(side)
         projections = tower.project(texts)
         blocks = []
@@ -83,7 +83,7 @@ def window_rows(words: Tensor, offsets: Tensor, window: int, padding: int) -> Te
 
 
 class _MaxOverWindows(torch.autograd.Function):
-    """Takes one window of every text at a time, so that what it computes stays in the processor's cache."""
+    """Takes one window of every text at a time, so that arrays stay in the processor's cache."""
 
     @staticmethod
     def forward(ctx, projections: Tensor, rows: Tensor, offsets: Tensor) -> Tensor:
@@ -107,11 +107,7 @@ class _MaxOverWindows(torch.autograd.Function):
 
 
 def pool(projections: Tensor, rows: Tensor, offsets: Tensor, *, winners: bool) -> tuple[Tensor, Tensor | None]:
-    """The largest value of each unit over the windows of each text, and the window that has it.
-
-    Returns:
-        Shape (texts, units), zero for empty texts; and int64 window numbers of the same shape, if asked for.
-    """
+    """The largest value of each unit over the windows of each text, 0 for empty texts, and the window that has it."""
     lengths = offsets.diff()
     order = torch.argsort(lengths, descending=True, stable=True)
     starts, sorted_lengths = offsets[:-1][order], lengths[order].cpu().numpy()

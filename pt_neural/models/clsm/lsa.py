@@ -1,8 +1,8 @@
 """Latent semantic analysis (Deerwester et al., 1990), a baseline of the DESM, Duet, CLSM and SSI papers."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Unpack
+from typing import ClassVar, Literal, Unpack
 
 import numpy as np
 import pandas as pd
@@ -12,36 +12,37 @@ from pt_neural._arguments import checked_choice, checked_number
 from pt_neural._artifacts import read_tensors, write_tensors
 from pt_neural.rankers.options import RepresentationOptions
 from pt_neural.rankers.representation import RepresentationRanker
+from pt_neural.rankers.term_counts import fit_to_counts
 from pt_neural.rankers.vectors import Vectors
-from pt_neural.text import ForwardIndex, PackedSequences, Vocabulary, tokenise_packed
-from pt_neural.text.counts import TfIdf, count_corpus
+from pt_neural.text import PackedSequences, Vocabulary, tokenise_packed
+from pt_neural.text.counts import TfIdf
 from pt_neural.text.vocabulary import OwnIds
 
-NEGLIGIBLE = 1e-6  # a term vector this short is rounding error: the term is in none of the latent dimensions
+NEGLIGIBLE = 1e-6  # a term vector this short is rounding error: the term is not in any latent dimension
 
 
 class LSA(RepresentationRanker):
     """Cosine of query and document in the space of a truncated singular value decomposition.
 
-    Of the tf-idf matrix of a collection, terms by documents, C = U Σ Vᵀ, the ``dim`` largest singular values are kept.
+    The tf-idf matrix of a collection, terms by documents, is C = U Σ Vᵀ; its ``dim`` largest singular values are kept.
     The tf-idf vector d of a text becomes Aᵀ d with A = U_k Σ_k⁻¹, and the score is the cosine of two such vectors
-    (CLSM paper, section 2.2, equation 1). Texts that share no word are similar where their words occur with the same
-    other words. tf-idf is that of scikit-learn's ``TfidfTransformer``, (1 + ln tf) (ln((1 + N) / (1 + df)) + 1), each
-    document of the collection scaled to length 1; the decomposition is its ``TruncatedSVD``, randomised.
+    (CLSM paper, section 2.2, equation 1). Texts that share no word are similar if their words occur with the same
+    other words. tf-idf is that of scikit-learn's ``TfidfTransformer``, (1 + ln tf) (ln((1 + N) / (1 + df)) + 1), with
+    each document of the collection scaled to length 1; the decomposition is its ``TruncatedSVD``, randomised.
 
     The papers leave the term weights open. The logarithm of tf was chosen on the dev queries of ``neural:pydocs`` by
-    ``pipelines/lsa_settings.py``, where the paper's A was also better than U_k alone, with 100, 200 and 400 dimensions.
+    ``pipelines/settings.py``, where the paper's A was also better than U_k alone, with 100, 200 and 400 dimensions.
     More dimensions were better, at the price of time and memory.
 
-    Terms that the collection lacks are ignored. A query without any known term scores 0 with every document, and
-    retrieves none; a document without any known term scores -1, and is never retrieved.
+    Unknown terms are ignored. A query without any known term scores 0 with every document, and
+    retrieves nothing; a document without any known term scores -1, and is never retrieved.
 
     Args:
         dim: Latent dimensions.
         scaling: ``"inverse"`` projects by U_k Σ_k⁻¹, so that rare themes weigh as much as common ones; None by U_k.
-        sublinear_tf: Weigh tf occurrences as 1 + ln tf; False as tf.
+        sublinear_tf: Replace the term frequency tf by 1 + ln tf.
         min_count: Terms that occur less often are left out.
-        max_terms: Keep only that many of the most frequent terms; None keeps all.
+        max_terms: Number of most frequent terms to keep; None keeps all.
         seed: Seed of the randomised decomposition.
 
     Attributes:
@@ -50,7 +51,7 @@ class LSA(RepresentationRanker):
         singular_values: The diagonal of Σ_k, float32 of shape ``(dim,)``, falling.
 
     Raises:
-        TypeError: If an argument is of another kind than said here.
+        TypeError: If an argument has the wrong type.
         ValueError: If a setting is out of range.
 
     Example::
@@ -64,6 +65,7 @@ class LSA(RepresentationRanker):
     artifact_format = "lsa"
     free_settings: ClassVar[tuple[str, ...]] = ("scaling",)
     fitting: ClassVar[str] = "lsa.fit_corpus(docs.get_corpus_iter())"
+    fit_corpus = fit_to_counts
 
     def __init__(
         self,
@@ -88,27 +90,7 @@ class LSA(RepresentationRanker):
         self._own_ids = OwnIds()
         super().__init__(**options)
 
-    def fit_corpus(
-        self, corpus: Iterable[Mapping[str, Any]] | pd.DataFrame | ForwardIndex, *, verbose: bool = True
-    ) -> "LSA":
-        """Decompose the tf-idf matrix of a collection, which is held in memory, as a sparse matrix.
-
-        Args:
-            corpus: Documents with ``docno`` and text, read once, or a forward index.
-            verbose: Show a progress bar while reading.
-
-        Returns:
-            This ranker.
-
-        Raises:
-            TypeError: If the corpus is none of these.
-            ValueError: If there are too few terms, or fewer independent ones than ``dim``; if ``vectors`` are set; or
-                if the forward index holds other fields than the model reads.
-        """
-        self._require_no_vectors()
-        self._settle_fields(corpus)
-        limits = {"min_count": self.min_count, "max_terms": self.max_terms}
-        vocabulary, counts = count_corpus(corpus, **limits, fields=self.fields, desc=f"{self!r} terms", verbose=verbose)
+    def _learn_counts(self, vocabulary: Vocabulary, counts: csr_array, *, verbose: bool) -> None:
         if len(vocabulary) < 2:
             raise ValueError(
                 f"LSA needs two terms or more that occur at least {self.min_count} times; {counts.shape[0]:,} "
@@ -117,7 +99,6 @@ class LSA(RepresentationRanker):
         weights = TfIdf(vocabulary, sublinear_tf=self.sublinear_tf).of_counts(counts)
         self._set(vocabulary, *decompose(weights, self.dim, self.seed))
         self._mark_fitted()
-        return self
 
     def _set(self, vocabulary: Vocabulary, term_vectors: np.ndarray, singular_values: np.ndarray) -> None:
         shapes = (len(vocabulary), self.dim), (self.dim,)
@@ -157,7 +138,7 @@ class LSA(RepresentationRanker):
         """
         self._require_fitted()
         if word not in self.vocabulary:
-            raise KeyError(f"{word!r} is none of the {len(self.vocabulary):,} terms of {self!r}")
+            raise KeyError(f"{word!r} is not one of the {len(self.vocabulary):,} terms of {self!r}")
         terms = _unit_rows(self.term_vectors * self.singular_values)
         similarity = terms @ terms[self.vocabulary.ids([word])[0]]
         nearest = np.argsort(-similarity, kind="stable")[:k]
@@ -188,18 +169,10 @@ def _unit_rows(matrix: np.ndarray) -> np.ndarray:
 
 
 def decompose(weights: csr_array, dim: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """The largest singular values of a matrix, and the vectors of its columns.
+    """The largest singular values of a matrix of documents by terms, with rows scaled to length 1, and U_k.
 
-    Args:
-        weights: Term weights of shape ``(documents, terms)``; scaled to rows of length 1 here.
-        dim: Singular values to keep.
-        seed: Seed of the randomised decomposition.
-
-    Returns:
-        U_k, float32 of shape ``(terms, dim)``, and the diagonal of Σ_k, float32 of shape ``(dim,)``.
-
-    Raises:
-        ValueError: If the matrix has a smaller rank.
+    Returns U_k, float32 of shape ``(terms, dim)``, and the diagonal of Σ_k, ``(dim,)``; ValueError if the rank is
+    smaller.
 
     Example::
 

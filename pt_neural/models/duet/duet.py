@@ -27,15 +27,7 @@ class DuetRanker(InteractionRanker):
     """Base of the Duet and of its two parts as rankers of their own.
 
     Args:
-        query_terms: Terms of a query that count (n_q).
-        document_terms: Terms of a document that count (n_d).
-        filters: Filters of the convolutions (c).
-        hidden: Units of each dense layer.
-        window: Terms per window of the distributed model.
-        pooling: Windows of a document that are pooled at each position.
-        dropout: Share of the last layer's units that is dropped in training.
-        ngram_sizes: Lengths of the letter n-grams of ``#term#`` (1 to G).
-        num_ngrams: Only so many n-grams count, the most frequent ones of the documents to train on.
+        **sizes_and_options: See :class:`Duet`.
 
     Attributes:
         parts: The models that it has: ``"local"``, ``"distributed"``, or both.
@@ -103,7 +95,7 @@ class DuetRanker(InteractionRanker):
         document_rows: np.ndarray,
         kept: KeptReader | None,
     ) -> np.ndarray:
-        """Scores of pairs by a network, float64: atanh(f / parts), see :func:`~.networks.joint_scores`."""
+        """Scores of pairs by a network, float64: atanh(f / parts)."""
         return joint_scores(self._part_outputs(network, texts, query_rows, document_rows, kept)).numpy()
 
     def part_outputs(self, frame: pd.DataFrame) -> Tensor:
@@ -127,10 +119,9 @@ class DuetRanker(InteractionRanker):
             for block, pairs in self._blocks(texts.lengths, document_rows):
                 documents = self._read_documents(network, texts, block, kept)  # (documents, filters, hidden)
                 for chosen in _rounds(document_rows, pairs):
-                    rows, places = _rows_in(block, document_rows[chosen])
+                    units, places = _take(documents, block, document_rows[chosen])
                     inputs = to_device(texts.match(query_rows[chosen], document_rows[chosen], places), device)
-                    part = documents if rows is None or documents is None else documents[rows.to(device)]
-                    outputs[chosen] = network.match(inputs, queries, part).cpu()
+                    outputs[chosen] = network.match(inputs, queries, units).cpu()
         return outputs
 
     def _read_queries(self, network: DuetNetwork, texts: PairTexts) -> Tensor | None:
@@ -144,7 +135,7 @@ class DuetRanker(InteractionRanker):
     def _read_documents(
         self, network: DuetNetwork, texts: PairTexts, block: np.ndarray, kept: KeptReader | None = None
     ) -> Tensor | None:
-        """What it makes of documents, the longest first, (documents, filters, hidden); read from ``kept`` if given."""
+        """What it makes of a block of documents, (documents, filters, hidden), or what was kept of them."""
         if texts.hashed_documents is None:
             return None
         device = next(network.parameters()).device
@@ -385,15 +376,17 @@ def _rounds(document_rows: np.ndarray, pairs: np.ndarray) -> list[np.ndarray]:
     return np.split(pairs[order[sequence]], np.cumsum(np.bincount(number))[:-1])
 
 
-def _rows_in(block: np.ndarray, documents: np.ndarray) -> tuple[Tensor | None, np.ndarray]:
-    """Rows of a block that some pairs need, None for all of them, and the place of each pair's document among these.
+def _take(units: Tensor | None, block: np.ndarray, documents: np.ndarray) -> tuple[Tensor | None, np.ndarray]:
+    """The units of the documents of some pairs, and the place of each pair's document among them.
 
     Args:
+        units: What the network made of the documents of the block, in the same order; None if it reads no words.
         block: Numbers of the documents of the block.
         documents: The document of each pair.
     """
     order = np.argsort(block)
     distinct, places = np.unique(documents, return_inverse=True)
     if len(distinct) == len(block):
-        return None, order[places]
-    return torch.from_numpy(order[np.searchsorted(block, distinct, sorter=order)]), places
+        return units, order[places]
+    rows = order[np.searchsorted(block, distinct, sorter=order)]
+    return units if units is None else units[torch.from_numpy(rows).to(units.device)], places

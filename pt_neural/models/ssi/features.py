@@ -1,4 +1,4 @@
-"""What SSI sees of texts: tf-idf vectors of queries and documents, and the features that they are hashed to."""
+"""The features of SSI: tf-idf vectors of queries and documents, and the frequent words that they are hashed to."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,18 +16,13 @@ from pt_neural.text.co_occurrence import dice_neighbours
 from pt_neural.text.counts import bag_of_words
 from pt_neural.text.vocabulary import OwnIds
 
-MIN_DOCUMENTS = 2  # of a 2-gram: in a single document all words would be its neighbours alike
+MIN_DOCUMENTS = 2  # of a 2-gram; in a single document all words would be equal neighbours
 
 Side = Literal["query", "document"]
 
 
 class TextVectors(NamedTuple):
-    """Vectors of some texts.
-
-    Attributes:
-        terms: tf-idf weights of terms, of shape ``(texts, terms)``.
-        hashed: Hashed features, of shape ``(texts, F)``; None without correlated feature hashing.
-    """
+    """tf-idf vectors of texts, ``(texts, terms)``, and their hashed features, ``(texts, F)``, if there are any."""
 
     terms: csr_array
     hashed: csr_array | None = None
@@ -39,13 +34,7 @@ class TextVectors(NamedTuple):
 
 @dataclass(frozen=True)
 class Features:
-    """Turns texts into vectors.
-
-    Attributes:
-        queries: Weighs the terms of queries.
-        documents: Weighs the terms of documents; the same object where queries and documents share a vocabulary.
-        hashing: Correlated feature hashing of both; None without it.
-    """
+    """Turns texts into vectors; ``queries`` and ``documents`` are one object where they share a vocabulary."""
 
     queries: TfIdf
     documents: TfIdf
@@ -116,11 +105,7 @@ class Features:
 
     @classmethod
     def load(cls, directory: Path) -> Self:
-        """Read what :meth:`save` wrote.
-
-        Raises:
-            ArtifactError: If a file is missing or damaged; the message names it.
-        """
+        """Read what :meth:`save` wrote."""
         weighing: dict[str, Any] = read_json(directory / "features.json")
         try:
             shared, hashed, sublinear_tf = weighing["shared"], weighing["hashed"], weighing["sublinear_tf"]
@@ -142,7 +127,7 @@ class CorrelatedHashing:
         neighbours: S_1 to S_k of each feature, int32 of shape ``(features, bins)``; -1 where there are fewer.
         coefficients: Their DICE coefficients, float32 of the same shape.
         frequent: F.
-        bigrams: Weighs 2-grams if those are the features; None if words are, including the frequent ones, as in
+        bigrams: Weighs 2-grams if they are the features; None if words are, including the frequent ones, as in
             algorithm 1.
     """
 
@@ -170,14 +155,8 @@ class CorrelatedHashing:
     ) -> Self:
         """Count which words occur in the same documents.
 
-        Args:
-            sequences: Documents as ids of the vocabulary; -1 is an unknown word.
-            vocabulary: Words by falling frequency.
-            frequent: F, how many of the first words features are mapped to.
-            bins: k, how many words each feature is mapped to.
-            ngrams: Whether the features are words (1) or 2-grams (2).
-            sublinear_tf: How 2-grams are weighed, see :class:`~pt_neural.text.TfIdf`.
-            verbose: Whether to show a progress bar.
+        ``sequences`` are ids of the vocabulary, whose words are by falling frequency: features, words or 2-grams, are
+        mapped to ``bins`` (k) of its first ``frequent`` (F) words.
         """
         words = bag_of_words(sequences, len(vocabulary))
         frequent = min(frequent, len(vocabulary))
@@ -190,15 +169,7 @@ class CorrelatedHashing:
         return cls(*neighbours, frequent, bigrams=tf_idf)
 
     def features(self, words: csr_array, sequences: PackedSequences) -> csr_array:
-        """Texts over hashed features: the vectors a and b of algorithm 1.
-
-        Args:
-            words: Vectors of the texts over the vocabulary.
-            sequences: The texts as ids.
-
-        Returns:
-            float32 matrix of shape ``(texts, F)``.
-        """
+        """Texts over hashed features, ``(texts, F)``: the vectors a and b of algorithm 1."""
         if self.bigrams is not None:
             words = self.bigrams.of_sequences(self.bigrams.vocabulary.sequences(sequences))
         return csr_array(words @ self._map)
@@ -209,19 +180,7 @@ class CorrelatedHashing:
         return self.neighbours.shape[1]
 
     def nearest(self, text: str, vocabulary: Vocabulary, k: int) -> pd.DataFrame:
-        """The frequent words that stand for a word or 2-gram (Tables 7 and 8).
-
-        Args:
-            text: A hashed word, or a 2-gram such as ``"star trek"``.
-            vocabulary: The words.
-            k: How many, at most.
-
-        Returns:
-            Frame with ``word`` and ``dice``, largest first.
-
-        Raises:
-            KeyError: If it is not hashed.
-        """
+        """The frequent words that stand for a word or 2-gram, with their DICE coefficients; KeyError if unknown."""
         feature = self._number(text, vocabulary)
         found = self.neighbours[feature][:k]
         found = found[found >= 0]
@@ -237,7 +196,7 @@ class CorrelatedHashing:
             if len(found.terms):
                 return int(found.terms[0])
         kind = "words" if self.bigrams is None else "2-grams"
-        raise KeyError(f"{text!r} is none of the {len(self.neighbours):,} {kind} that are hashed")
+        raise KeyError(f"{text!r} is not one of the {len(self.neighbours):,} {kind} that are hashed")
 
     def save(self, directory: Path) -> None:
         """Write the neighbours, and the 2-grams if there are any."""
@@ -252,11 +211,7 @@ class CorrelatedHashing:
 
     @classmethod
     def load(cls, directory: Path) -> Self:
-        """Read what :meth:`save` wrote.
-
-        Raises:
-            ArtifactError: If a file is missing or damaged; the message names it.
-        """
+        """Read what :meth:`save` wrote."""
         weighing = read_json(directory / "hashing.json")
         neighbours = load_array(directory / "neighbours.npy", dtype=np.int32, ndim=2, memory_map=False)
         coefficients = load_array(directory / "coefficients.npy", dtype=np.float32, ndim=2, memory_map=False)
@@ -280,13 +235,7 @@ def training_texts(queries: TextVectors, documents: TextVectors) -> Texts:
 
 
 class TextParts(NamedTuple):
-    """The words of a text, and its 2-grams where those are hashed.
-
-    Attributes:
-        names: The distinct known words, then the 2-grams, such as ``"pearl harbor"``.
-        weights: The tf-idf of each in the text, float32 of shape ``(parts,)``.
-        vectors: What each adds to the vectors of the text, a row per part; the rows add up to them.
-    """
+    """The words of a text, and its 2-grams if they are hashed; the rows of ``vectors`` add up to those of the text."""
 
     names: list[str]
     weights: np.ndarray
@@ -295,11 +244,6 @@ class TextParts(NamedTuple):
 
 def split_text(features: Features, side: Side, text: str) -> TextParts:
     """Split a text into its words, so that a score of SSI can be told as a sum over pairs of words.
-
-    Args:
-        features: What turns texts into vectors.
-        side: Whether the text is a query or a document.
-        text: The text.
 
     Example::
 
@@ -332,7 +276,7 @@ def _word_rows(terms: csr_array, num_pairs: int = 0) -> csr_array:
 
 
 def _bigrams(hashing: CorrelatedHashing, sequences: PackedSequences) -> tuple[list[list[int]], np.ndarray]:
-    """The words of each distinct 2-gram of a text, as ids, and its tf-idf; none where words are hashed."""
+    """The words of each distinct 2-gram of a text, as ids, and its tf-idf; empty where words are hashed."""
     if hashing.bigrams is None:
         return [], np.zeros(0, dtype=np.float32)
     bigrams = hashing.bigrams.vocabulary

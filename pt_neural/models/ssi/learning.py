@@ -1,4 +1,4 @@
-"""How W is learned (SSI paper, section 2.3): in one go, in rounds that make it sparse, or as a mix of two models."""
+"""How W is learned (SSI paper, section 2.3): at once, in rounds that make it sparse, or as a mix of two models."""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -18,24 +18,19 @@ from pt_neural.training.run import Records, run_epochs
 from pt_neural.training.sampling import Batch, GroupBatches
 
 MIXING_EPOCHS = 3  # enough for a single number
-SOON = 1.0  # seconds, in which compiled steps are read from the disk
+SOON = 1.0  # seconds; enough to read compiled steps from disk
 NO_TUPLES = Tuples(np.zeros(0, np.int64), np.zeros((0, 1), np.int64), np.zeros((0, 1), bool))
 COMPILING = "compiling the steps of SSI, which takes about ten seconds; they are then kept on disk if possible"
 
 
 class Task(NamedTuple):
-    """What to learn from.
-
-    Attributes:
-        texts: All queries and documents.
-        batches: Groups of their numbers, collated by :func:`pair_of_numbers`.
-    """
+    """All queries and documents, and batches of groups of their numbers, see :func:`pair_of_numbers`."""
 
     texts: Texts
     batches: GroupBatches
 
     def tuples(self, epoch: int, number: int) -> Tuples:
-        """A batch; batches are taken again from the first after the last."""
+        """A batch of an epoch; after the last batch comes the first one again."""
         batch: Batch = self.batches[epoch, number % len(self.batches)]
         queries, documents = (np.ascontiguousarray(numbers, dtype=np.int64) for numbers in batch.inputs)
         return Tuples(queries, documents, np.asarray(batch.valid))
@@ -52,13 +47,13 @@ class Learner:
 
     Attributes:
         task: The task.
-        training: The settings; with several stages, epochs and patience are those of each stage.
-        history: Receives a record per epoch, see :func:`~pt_neural.training.run.run_epochs`; where there are several
-            stages, a column tells them apart.
+        training: The settings; with several stages, epochs and patience are per stage.
+        history: Receives a record per epoch, see :func:`~pt_neural.training.run.run_epochs`; with several stages, a
+            column tells them apart.
         evaluate: Gives the dev measure of a network; None without dev queries.
         origin: Gives text that changes with the data and settings, see :func:`~pt_neural.training.run.run_epochs`.
         other_task: A monolingual task to learn in turn (section 2.4.2), with W = V'V (equation 10); None without.
-        other_query_vectors: U of the other task, if it has one of its own, so that W = U_E'V.
+        other_query_vectors: U of the other task, if it has its own, so that W = U_E'V.
     """
 
     task: Task
@@ -70,19 +65,15 @@ class Learner:
     other_query_vectors: np.ndarray | None = None
 
     def learn(self, network: Network) -> None:
-        """Learn W in one go (sections 2.3.1 and 2.3.2)."""
+        """Learn W at once (sections 2.3.1 and 2.3.2)."""
         self._run(network, network.parts(), self._rates(network))
 
     def learn_sparse(self, network: Network, nonzeros: int, rounds: int) -> None:
         """Algorithm 2: learn, drop the smallest weights of each row of W, and learn the others again.
 
-        Each round drops the same share of the weights of each row; rounds that would drop none are left out. In the
-        history, ``nonzeros`` is the number of weights of a row that could change.
-
-        Args:
-            network: Its W has a weight for each pair of words.
-            nonzeros: Weights of each row that remain (p).
-            rounds: How often weights are dropped.
+        Each of the ``rounds`` drops the same share of the weights of each row, until ``nonzeros`` (p) remain; rounds
+        that would drop none are left out. In the history, ``nonzeros`` is the number of weights of a row that could
+        change.
         """
         shape = network.shape
         weights = network.pairs.reshape(shape.query_terms, shape.document_terms)
@@ -100,9 +91,6 @@ class Learner:
         """Learn a model of frequent words, then one of hashed features by itself, then the latter's factor (4.1).
 
         In the history, ``model`` is what could change: ``"words"``, ``"hashed"``, or ``"mixing"``.
-
-        Args:
-            network: Has both models.
         """
         network.mixing[:] = 0  # the first model alone counts until the second one has learned
         for model, part, what in (
@@ -135,7 +123,7 @@ class Learner:
         stage: dict[str, int | str] | None = None,
         epochs: int | None = None,
     ) -> None:
-        """Run some epochs; a stage has a column in the history, and checkpoints in a directory of its own."""
+        """Run epochs; a stage has its own column in the history, and its own directory for checkpoints."""
         training, origin, records = self.training, self.origin, []
         if epochs is not None:
             training = replace(training, epochs=epochs)
@@ -190,14 +178,9 @@ def shrinking(first: int, last: int, rounds: int) -> list[int]:
 
 
 def keep_largest(weights: np.ndarray, active: np.ndarray, count: int) -> None:
-    """Keep the active weights of each row that are largest in absolute value; the others become 0 and inactive.
+    """Step 2 of algorithm 2, in place: the ``count`` active weights of each row largest in absolute value remain.
 
-    This is step 2 of algorithm 2; among equal weights those of more frequent words are kept.
-
-    Args:
-        weights: W, of shape (query terms, document terms); changed in place.
-        active: Whether each weight may change, bool of the same shape; changed in place.
-        count: How many weights of a row are kept.
+    The others become 0 and inactive; of equal weights, those of more frequent words are kept.
     """
     for row, kept in zip(weights, active, strict=True):
         dropped = np.argsort(np.where(kept, -np.abs(row), np.inf), kind="stable")[count:]
@@ -217,7 +200,7 @@ def _other_parts(parts: Parts, query_vectors: np.ndarray | None) -> Parts:
 
 
 def _stage_origin(origin: Callable[[], str], network: Network) -> str:
-    """The origin of a stage: that of the whole training, and what earlier stages have learned."""
+    """The origin of a stage: that of the whole training, and the weights that earlier stages have learned."""
     weights = hashlib.sha256()
     for array in network.arrays().values():
         weights.update(array)
@@ -226,13 +209,7 @@ def _stage_origin(origin: Callable[[], str], network: Network) -> str:
 
 @contextmanager
 def told_if_slow(message: str | None) -> Iterator[None]:
-    """Print a line if what is done meanwhile takes longer than a moment; None prints nothing.
-
-    Example::
-
-        with told_if_slow("compiling"):
-            compile_all()
-    """
+    """Print a line if what is done meanwhile takes longer than a moment; None prints nothing."""
     timer = Timer(SOON, print, [message], {"flush": True})
     timer.daemon = True
     if message is not None:

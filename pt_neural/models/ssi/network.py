@@ -1,4 +1,4 @@
-"""W of f(q, d) = q'Wd as a sum of parts, of which each kind of SSI has its own (SSI paper, section 2.2)."""
+"""W of f(q, d) = q'Wd, a sum of parts that differ between the kinds of SSI (SSI paper, section 2.2)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -12,7 +12,7 @@ from pt_neural.models.ssi.steps import Parts, pair_rows
 from pt_neural.rankers.vectors import Vectors
 from pt_neural.text.compiled import Rows, loop_arrays
 
-PRIME = 2_654_435_761  # not next to a power of two, modulo which it would be 1 or -1
+PRIME = 2_654_435_761  # not next to a power of two, since modulo that it would be 1 or -1
 
 Diagonal = Literal["none", "identity", "factor", "learned"]
 
@@ -75,7 +75,7 @@ class Shape:
 
 
 def pair_places(shape: Shape) -> np.ndarray:
-    """Where the weights of each query term start, int64; that of a pair is as much further as the other term's number.
+    """Where in ``pairs`` the weights of each query term start, int64; the document term's number is added.
 
     Unconstrained, words s and t have the weight at s D + t; hashed, that at h(s, t) = s P + t modulo H with a large
     prime P (section 2.2.3). Words are numbered from 0 by falling frequency.
@@ -88,14 +88,14 @@ def pair_places(shape: Shape) -> np.ndarray:
 
 @dataclass
 class Network:
-    """W of one kind: arrays, float32 if not said otherwise, which :mod:`~pt_neural.models.ssi.steps` change in place.
+    """W of one kind: arrays, float32 unless noted, which :mod:`~pt_neural.models.ssi.steps` changes in place.
 
     Attributes:
         shape: What W is made of.
         query_vectors: The columns of U, of shape (embedded terms, N).
-        document_vectors: The columns of V, likewise; empty in a symmetric model, where V is U.
+        document_vectors: The columns of V, of the same shape; empty in a symmetric model, where V is U.
         hashed_query_vectors: U over hashed features, of shape (F, N).
-        hashed_document_vectors: V over hashed features, likewise.
+        hashed_document_vectors: V over hashed features, of shape (F, N).
         mixing: Factor of the model over hashed features, of shape (1,).
         identity: Factor of the diagonal, of shape (1,).
         diagonal: D where it is learned, of shape (terms,).
@@ -124,12 +124,9 @@ class Network:
     ) -> Self:
         """W before it has learned.
 
-        Args:
-            shape: What W is made of.
-            generator: Draws U and V; of torch's, as those of other networks.
-            deviation: Standard deviation of the weights of U and V; None for 1/√N, with which scores of unit vectors
-                start no larger than those of the identity.
-            alike: Whether U and V start with the same weights, where queries and documents have the same terms.
+        U and V are drawn by one of torch's generators with a standard ``deviation``; None for 1/√N, with which scores
+        of unit vectors start no larger than those of the identity. ``alike`` gives both the same weights, where queries
+        and documents have the same terms.
         """
         arrays = {name: np.zeros(size, dtype=_INTEGERS.get(name, np.float32)) for name, size in shape.arrays().items()}
         for name in ("query_vectors", "document_vectors", "hashed_query_vectors", "hashed_document_vectors"):
@@ -145,11 +142,7 @@ class Network:
 
     @classmethod
     def from_arrays(cls, shape: Shape, arrays: Mapping[str, np.ndarray]) -> Self:
-        """W of what :meth:`arrays` gave.
-
-        Raises:
-            ValueError: If arrays do not fit the shape.
-        """
+        """W of what :meth:`arrays` gave; ValueError if arrays do not fit the shape."""
         for name, size in shape.arrays().items():
             dtype = np.dtype(_INTEGERS.get(name, np.float32))
             if name not in arrays or (arrays[name].shape, arrays[name].dtype) != (size, dtype):
@@ -161,11 +154,11 @@ class Network:
         return {field.name: getattr(self, field.name) for field in fields(self)[1:]}
 
     def words_only(self) -> Self:
-        """The model without hashed features; it shares the vectors of this one."""
+        """The model without hashed features; it shares its vectors with this one."""
         return self._without("hashed_query_vectors", "hashed_document_vectors", hashed_terms=0, hashed_dim=0)
 
     def hashed_only(self) -> Self:
-        """The model of hashed features alone, likewise."""
+        """The model of hashed features alone; it shares its vectors with this one."""
         return self._without("query_vectors", "document_vectors", dim=0, embedded_terms=0, diagonal="none")
 
     def _without(self, *names: str, **shape: Any) -> Self:
@@ -175,11 +168,7 @@ class Network:
         return replace(self, shape=replace(self.shape, **shape), **factors, **empty)
 
     def parts(self, active: np.ndarray | None = None) -> Parts:
-        """W as the compiled loops take it; they change the arrays in place.
-
-        Args:
-            active: Which of ``pairs`` may change, bool; None for all.
-        """
+        """W for the compiled loops, which change the arrays in place; ``active`` says which ``pairs`` may change."""
         fixed = self.shape.diagonal in ("identity", "factor")
         return Parts(
             self.query_vectors,
@@ -199,17 +188,12 @@ class Network:
         return self.query_vectors if self.shape.symmetric else self.document_vectors
 
     def weigh_queries(self, terms: csr_array, hashed: csr_array | None) -> Vectors:
-        """Queries as they are multiplied: Uq, and q'W for all parts of W except U'V.
-
-        Args:
-            terms: tf-idf vectors of the queries.
-            hashed: Their hashed features; None without correlated feature hashing.
-        """
+        """Uq, and q'W for all parts of W except U'V, from tf-idf vectors and hashed features of queries."""
         latent = self._latent(terms, self.query_vectors, hashed, self.hashed_query_vectors, float(self.mixing[0]))
         return Vectors(latent, self._lexical(terms) if self.shape.lexical else None)
 
     def weigh_documents(self, terms: csr_array, hashed: csr_array | None) -> Vectors:
-        """Documents as they are multiplied: Vd, and d where W has other parts than U'V."""
+        """Vd, and d where W has other parts than U'V, from tf-idf vectors and hashed features of documents."""
         latent = self._latent(terms, self._all_document_vectors, hashed, self.hashed_document_vectors)
         return Vectors(latent, terms if self.shape.lexical else None)
 
@@ -249,7 +233,7 @@ class Network:
         return csr_array(arrays, shape=(self.shape.query_terms, self.shape.document_terms))
 
     def compressed(self) -> Self:
-        """The same W, of which only the weights of pairs that are not 0 take memory."""
+        """The same W, with memory only for the weights of pairs that are not 0."""
         weights = csr_array(self.pairs.reshape(self.shape.query_terms, self.shape.document_terms))
         nonzeros = max(1, weights.nnz)  # W = 0 keeps one of its weights
         values, columns = np.zeros(nonzeros, dtype=np.float32), np.zeros(nonzeros, dtype=np.int32)

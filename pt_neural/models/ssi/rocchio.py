@@ -21,7 +21,7 @@ from pt_neural.rankers.vectors import Vectors
 
 
 class NoOptions(TypedDict):
-    """The shared options are those of the TFIDF."""
+    """No shared options: the TFIDF has them."""
 
 
 class Rocchio(Ranker):
@@ -31,9 +31,9 @@ class Rocchio(Ranker):
     :class:`TFIDF` ranks first, and is scaled to length 1 again, so that scores stay cosines. Only documents that share
     a term with the query count; if there are fewer, E is their number.
 
-    As a transformer it re-ranks: the first E are those of the candidates that come in with a query. Its
-    :meth:`retriever` searches the whole collection twice. The columns that it needs, and where documents are read
-    from, are those of the TFIDF: set ``rocchio.tfidf.documents`` or ``rocchio.tfidf.vectors``.
+    The transformer re-ranks: the first E documents are taken from a query's candidates. Its :meth:`retriever` searches
+    the whole collection twice. The TFIDF decides which columns are needed, and where documents are read from: set
+    ``rocchio.tfidf.documents`` or ``rocchio.tfidf.vectors``.
 
     The paper chooses both settings on the training data.
 
@@ -82,11 +82,11 @@ class Rocchio(Ranker):
         self.tfidf._require_fitted()
 
     def fingerprint(self) -> str | None:
-        """That of the TFIDF, whose vectors documents have."""
+        """The fingerprint of the TFIDF, which makes the vectors of documents."""
         return self.tfidf.fingerprint()
 
     def check_columns(self, frame: pd.DataFrame, context: pt.Transformer) -> None:
-        """Raise an error in the name of ``context`` where the columns of a frame are not enough to score its rows."""
+        """Raise an error in the name of ``context`` if a frame lacks columns that are needed to score its rows."""
         self.tfidf.check_columns(frame, context)
 
     def score(self, frame: pd.DataFrame) -> np.ndarray:
@@ -109,15 +109,9 @@ class Rocchio(Ranker):
         return found[ranks(pd.Series(queries[found]), scores[found], docnos.iloc[found]) < self.feedback_docs]
 
     def expand(self, queries: Vectors, feedback: csr_array, documents: Vectors) -> Vectors:
-        """Add the mean of some documents to each query.
+        """Add the mean of feedback documents to each query, and scale it to length 1 again.
 
-        Args:
-            queries: Unit vectors.
-            feedback: 1 where a document expands a query, of shape ``(queries, documents)``.
-            documents: Unit vectors.
-
-        Returns:
-            Unit vectors of the expanded queries; a query that no document expands stays as it is.
+        ``feedback`` is 1 where a document expands a query, ``(queries, documents)``; other queries stay as they are.
         """
         from sklearn.preprocessing import normalize
 
@@ -126,7 +120,7 @@ class Rocchio(Ranker):
         return Vectors(None, normalize(queries.sparse + np.float32(self.beta) * (shares @ documents.sparse)))
 
     def open_kept(self, vectors: TermVectors | str | os.PathLike) -> TermVectors:
-        """The documents that the ``index`` of the TFIDF kept, given as what it returned or as its path."""
+        """The documents that the ``index`` of the TFIDF has written, given as its result or as its path."""
         return self.tfidf.open_kept(vectors)
 
     def represent_queries(self, texts: Sequence[str]) -> Vectors:
@@ -134,7 +128,7 @@ class Rocchio(Ranker):
         return self.tfidf.represent_queries(texts)
 
     def score_all(self, queries: Vectors, kept: TermVectors) -> np.ndarray:
-        """Scores of all documents for some queries, which the documents that score best expand; -inf where none."""
+        """Scores of all documents for queries that their best documents expand; -inf for documents not to be found."""
         hits = best(self.tfidf.score_all(queries, kept), kept.order, self.feedback_docs)
         feedback = _ones(hits.queries, hits.documents, (queries.number, len(kept)))
         return self.tfidf.score_all(self.expand(queries, feedback, kept.vectors), kept)
@@ -148,9 +142,6 @@ class Rocchio(Ranker):
             vectors: What the ``index`` of the TFIDF returned, or its path.
             num_results: Documents a query.
             verbose: Show a progress bar.
-
-        Returns:
-            Transformer from ``qid, query`` to ``qid, query, docno, score, rank``.
         """
         return Retriever(self, vectors, num_results=num_results, verbose=verbose)
 

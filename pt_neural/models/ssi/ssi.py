@@ -26,7 +26,7 @@ from pt_neural.rankers.vectors import Vectors
 from pt_neural.text import PackedSequences, TfIdf, Vocabulary, pack_texts, tokenise, tokenise_packed
 from pt_neural.text.counts import most_frequent
 from pt_neural.training import Training
-from pt_neural.training.examples import Examples, dev_evaluator, make_examples
+from pt_neural.training.examples import Examples, dev_evaluator
 from pt_neural.training.examples import digest as frames_digest
 from pt_neural.training.groups import Groups, Report
 from pt_neural.training.run import Records
@@ -46,9 +46,9 @@ LEARNING_RATES = {
     "hash": 1.0,
     "correlated-hash": 0.05,
 }
-MOST_WEIGHTS = 2**30  # of a W with a weight for each pair of words: 4.3 GB
+MOST_WEIGHTS = 2**30  # if W has a weight for each pair of words; 4.3 GB
 
-# Values of the settings of a training that SSI can do with, the usual one first.
+# Values of training settings that SSI accepts, the usual one first.
 ACCEPTED_TRAINING = {
     "loss": ("margin",),
     "optimiser": ("sgd",),
@@ -62,10 +62,10 @@ ACCEPTED_TRAINING = {
 
 
 class SSI(RepresentationRanker, pt.Estimator):
-    """Scores by q'Wd, where W says how much each word of a query speaks for each word of a document.
+    """Scores by q'Wd, where W weighs each pair of a word of the query and a word of the document.
 
     q and d are tf-idf vectors of length 1, and W is learned so that in each tuple (q, d+, d-) the relevant document d+
-    scores higher than d- by a margin (equation 8). Words that never meet in training keep their first weights: the
+    scores higher than d- by a margin (equation 8). Words that never meet in training keep their initial weights: the
     identity, which gives the cosine of ``TFIDF(sublinear_tf=True)``, and random U and V if there are any. The kinds of
     W (section 2.2) are
 
@@ -101,17 +101,17 @@ class SSI(RepresentationRanker, pt.Estimator):
         max_terms: Number of most frequent words to keep in each vocabulary (D in the paper); None keeps all.
         embedded_terms: How many of the most frequent words have columns in U and V, as in (U'V)_n of Table 2; the
             others count on the diagonal only. With ``"correlated-hash"`` these are also the F words that replace words.
-        sublinear_tf: Weigh tf occurrences as 1 + ln tf; False as tf.
-        deviation: Standard deviation of the first weights of U and V. None for 1/√N; with the paper's 1, scores start
+        sublinear_tf: Replace the term frequency tf by 1 + ln tf.
+        deviation: Standard deviation of the initial weights of U and V. None for 1/√N; with the paper's 1, scores start
             √N times as large as those of the identity.
         alike: Whether U and V start with the same random weights, so that U'V is near the identity at first, as W is;
-            only with a shared vocabulary. False for the paper's start, with random weights for each.
+            only with a shared vocabulary. False, as in the paper, draws them separately.
         nonzeros: Weights that ``"sparse"`` keeps in each row of W (p in algorithm 2).
         rounds: How often ``"sparse"`` drops weights and trains again, the same share of each row each time.
         hash_size: Number of weights of ``"hash"`` (H in equation 5).
-        ngrams: What ``"correlated-hash"`` replaces by frequent words: words (1), or 2-grams that occur in at least two
+        ngrams: Whether ``"correlated-hash"`` replaces words (1) by frequent words, or 2-grams in at least two
             documents (2).
-        bins: By how many frequent words it replaces each (k in equation 6).
+        bins: How many frequent words replace each of them (k in equation 6).
         hashed_dim: N of its second model; None for ``dim``.
         training: How to train; None for stochastic gradient descent on the margin ranking loss with a fixed learning
             rate (0.05 with U and V, 1 for weights of pairs, 10 for D alone), 8 random negatives for each relevant
@@ -120,12 +120,15 @@ class SSI(RepresentationRanker, pt.Estimator):
             optimisers and devices are refused.
 
     Attributes:
-        features: What turns texts into vectors, with the vocabularies; None until :meth:`fit`.
+        features: Turns texts into vectors, and holds the vocabularies; None until :meth:`fit`.
         network: W; None until :meth:`fit`.
+        history: One row an epoch: ``epoch``, ``loss`` (mean over groups), ``seconds`` of training, and the dev measure;
+            with ``"sparse"`` also ``nonzeros``, how many weights in each row of W could change, and with
+            ``"correlated-hash"`` also ``model``, the part that was trained: ``"words"``, ``"hashed"`` or ``"mixing"``.
         report: What the model was trained on, and what was left out; None if it was loaded.
 
     Raises:
-        TypeError: If an argument is of another kind than described.
+        TypeError: If an argument has the wrong type.
         ValueError: If a setting is out of range, or if the kind needs something that is switched off.
 
     Example::
@@ -139,9 +142,10 @@ class SSI(RepresentationRanker, pt.Estimator):
     artifact_format = "ssi"
     options_type: ClassVar[type] = LearnedOptions
     fitting: ClassVar[str] = "(candidates >> model).fit(topics, qrels)"
+    history_columns: ClassVar[tuple[str, ...]] = ("epoch", "loss", "seconds")
     kept_as: ClassVar[type] = TermVectors
     least_score = -100.0
-    queries_per_block = 256  # whose weights of all terms of documents may be in memory at a time
+    queries_per_block = 256  # their weights of all terms of documents are in memory together
     has_encoders = False
 
     features: Features | None = None
@@ -189,17 +193,6 @@ class SSI(RepresentationRanker, pt.Estimator):
         super().__init__(**options)
 
     @property
-    def training(self) -> Training:
-        """How to train."""
-        return self._training
-
-    @training.setter
-    def training(self, training: Training | None) -> None:
-        if training is not None and not isinstance(training, Training):
-            raise TypeError(f"training must be a pn.Training, not {training!r:.80}")
-        self._training = training or Training()
-
-    @property
     def own_training(self) -> dict[str, Any]:
         """Values for the settings of :class:`~pt_neural.Training` that are None."""
         return {
@@ -231,16 +224,16 @@ class SSI(RepresentationRanker, pt.Estimator):
             topics_or_res_va: Candidates of the dev queries. With them, the W of the epoch with the best dev measure is
                 kept, and training stops when it no longer improves; without, the last epoch's is kept.
             qrels_va: Judgements of the dev queries.
-            monolingual: Candidates and judgements of queries in the language of the documents. Their tuples are taken
-                in turn with the others, with W = V'V (equation 10), so that V serves both. Words that occur only in
-                their documents are known if the model has ``documents``, a forward index of all of them.
-            own_queries: Let these queries have a U of their own instead, W = U_E'V; only V is shared.
+            monolingual: Candidates and judgements of queries in the language of the documents. Training alternates
+                between their tuples, with W = V'V (equation 10), and the others, so that V serves both. Words that
+                occur only in their documents are known if the model has ``documents``, a forward index of all.
+            own_queries: Give these queries a U of their own instead, W = U_E'V, so that only V is shared.
 
         Returns:
             The model. ``history`` and ``report`` tell what happened.
 
         Raises:
-            TypeError: If ``monolingual`` is no pair of frames.
+            TypeError: If ``monolingual`` is not a pair of frames.
             ValueError: If there is nothing to train on; if ``vectors`` are set, which would not change; if the settings
                 of the training are not the paper's; if there are monolingual tuples for a kind without V, or none
                 although ``own_queries`` is set; or if W would take too much memory.
@@ -259,7 +252,7 @@ class SSI(RepresentationRanker, pt.Estimator):
         documents = features.read_documents(sequences, features.documents.vocabulary)
         texts = training_texts(features.read_queries(examples.query_texts), documents)
         groups, report = examples.groups, examples.report
-        del examples, sequences, documents  # the loops have them as sparse vectors by now
+        del examples, sequences, documents  # they are sparse vectors by now
         terms = len(features.queries.vocabulary), len(features.documents.vocabulary)
         generator = torch.Generator().manual_seed(training.seed)
         alike = self.alike and self.shared_vocabulary
@@ -287,11 +280,8 @@ class SSI(RepresentationRanker, pt.Estimator):
         self._finish(features, network, learner.history, report)
         return self
 
-    def _make_examples(self, candidates: pd.DataFrame, qrels: pd.DataFrame, training: Training) -> Examples:
-        return make_examples(candidates, qrels, training, fields=self.fields, documents=self.documents)
-
     def _learn_features(self, examples: Examples, *, verbose: bool) -> tuple[Features, PackedSequences]:
-        """What turns texts into vectors, and the documents as ids of its vocabulary."""
+        """The features, and the documents as ids of their vocabulary."""
         limits = {"min_count": self.min_count, "max_terms": self.max_terms}
         if examples.document_texts is None:
             vocabulary = most_frequent(self.documents.vocabulary, **limits)
@@ -344,7 +334,7 @@ class SSI(RepresentationRanker, pt.Estimator):
     def _origin(
         self, frames: Sequence[pd.DataFrame | None], own_queries: bool, features: Features, groups: Groups
     ) -> str:
-        """Changes with all that a training is made from, so that no checkpoint of another one is used."""
+        """Changes with everything that a training depends on, so that checkpoints of another one are not used."""
         arrays, words = features.identity_parts()
         arrays |= {"queries": groups.queries, "positives": groups.positives, "relevant": groups.relevant}
         state = [self.artifact_format, self.settings(), own_queries, digest([], arrays, words)]
@@ -385,15 +375,6 @@ class SSI(RepresentationRanker, pt.Estimator):
         self._settle_fields()
         self._mark_fitted()
 
-    @property
-    def history(self) -> pd.DataFrame:
-        """One row per epoch: ``epoch``, ``loss`` (mean over groups), ``seconds`` of training, and the dev measure.
-
-        For ``"sparse"``, ``nonzeros`` is the number of weights of each row of W that could change; for
-        ``"correlated-hash"``, ``model`` is what was learned: ``"words"``, ``"hashed"``, or their ``"mixing"``.
-        """
-        return pd.DataFrame(self._history, columns=None if self._history else ["epoch", "loss", "seconds"])
-
     def represent_queries(self, texts: Sequence[str]) -> Vectors:
         """Queries as they are multiplied: Uq, and q'W for all parts of W except U'V."""
         self._require_fitted()
@@ -407,17 +388,17 @@ class SSI(RepresentationRanker, pt.Estimator):
     def word_weights(
         self, query_words: Sequence[str] | None = None, document_words: Sequence[str] | None = None
     ) -> pd.DataFrame:
-        """A part of W: how much words of a query speak for words of a document.
+        """A part of W: the weights of pairs of a query word and a document word.
 
         Args:
             query_words: Known words, in lower case; None for all.
-            document_words: Likewise.
+            document_words: Known words, in lower case; None for all.
 
         Returns:
-            Frame of float32 with the words of the query as index and those of the document as columns.
+            Frame of float32 with the words of the query as index and the words of the document as columns.
 
         Raises:
-            TypeError: If words are no sequence.
+            TypeError: If words are not a sequence.
             KeyError: If a word is unknown.
         """
         self._require_fitted()
@@ -446,11 +427,11 @@ class SSI(RepresentationRanker, pt.Estimator):
         ids = vocabulary.ids(words)
         if (ids < 0).any():
             known = f"the {len(vocabulary):,} words that {self!r} knows in {side}"
-            raise KeyError(f"{words[int(np.argmin(ids))]!r} is none of {known}, all in lower case")
+            raise KeyError(f"{words[int(np.argmin(ids))]!r} is not one of {known}, all in lower case")
         return ids
 
     def neighbours(self, word: str, k: int = 10, side: Side = "query") -> pd.DataFrame:
-        """The words of documents that a word of a query speaks for most under W; or those that speak for it.
+        """The words of documents with the largest weights for a word of a query; or the other way round.
 
         Args:
             word: A known word, in lower case.
@@ -490,13 +471,6 @@ class SSI(RepresentationRanker, pt.Estimator):
             raise ValueError(f"only kind='correlated-hash' replaces words by others, not {self.kind!r}")
         return self.features.hashing.nearest(text, self.features.documents.vocabulary, k)
 
-    def _config(self) -> dict[str, Any]:
-        return {**super()._config(), "training": self.training.to_json()}
-
-    @classmethod
-    def _arguments(cls, config: Any) -> dict[str, Any]:
-        return {**super()._arguments(config), "training": Training.from_json(config["training"])}
-
     def _identity_parts(self) -> tuple[dict[str, np.ndarray], list[bytes]]:
         arrays, parts = self.features.identity_parts()
         return {**arrays, **self.network.arrays()}, parts
@@ -517,11 +491,7 @@ class SSI(RepresentationRanker, pt.Estimator):
 
 
 def _checked_identity(kind: str, *, shared_vocabulary: bool, identity: bool | None) -> bool:
-    """Whether W has an identity term.
-
-    Raises:
-        ValueError: If the kind needs one vocabulary or an identity that is switched off.
-    """
+    """Whether W has an identity term; ValueError if the kind needs what is switched off."""
     if kind in OF_ONE_VOCABULARY and not shared_vocabulary:
         raise ValueError(
             f"kind={kind!r} compares equal words, which queries and documents of two vocabularies do not have; "
@@ -558,7 +528,7 @@ def _check_monolingual(kind: str, monolingual: Any, own_queries: bool) -> None:
             raise ValueError("own_queries=True is about monolingual tuples: give monolingual=(candidates, qrels)")
         return
     if kind != "low-rank":
-        raise ValueError(f"monolingual tuples share V, which kind={kind!r} has none of: choose 'low-rank'")
+        raise ValueError(f"monolingual tuples share V, which kind={kind!r} does not have: choose 'low-rank'")
     pair = isinstance(monolingual, tuple | list) and len(monolingual) == 2
     if not pair or not all(isinstance(frame, pd.DataFrame) for frame in monolingual):
         raise TypeError("monolingual must be a pair of frames, (candidates, qrels), as fit takes them")

@@ -18,7 +18,7 @@ class Texts(NamedTuple):
         queries: Over the vocabulary of queries.
         documents: Over the vocabulary of documents.
         hashed_queries: The queries over frequent words, as correlated feature hashing maps them; empty without it.
-        hashed_documents: The documents, likewise.
+        hashed_documents: The documents over frequent words; empty without it.
     """
 
     queries: Rows
@@ -28,11 +28,11 @@ class Texts(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """The parts whose sum is W; parts that a model lacks are empty.
+    """The parts whose sum is W; parts that a model does not have are empty.
 
     Attributes:
         query_vectors: The columns of U, float32 of shape (embedded terms, N); later terms are not embedded.
-        document_vectors: The columns of V, likewise; U itself in a symmetric model.
+        document_vectors: The columns of V, of the same shape; U itself in a symmetric model.
         hashed_query_vectors: U of the model over hashed features, float32 of shape (F, N).
         hashed_document_vectors: Its V.
         mixing: Factor of the model over hashed features, float32 of shape (1,).
@@ -56,15 +56,7 @@ class Parts(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """Learning rates of the parts, 0 for parts that stay as they are; and the margin.
-
-    Attributes:
-        vectors: Of all vectors, and of pairs.
-        mixing: Of the mixing factor.
-        diagonal: Of D.
-        identity: Of the factor of the diagonal.
-        margin: By how much a relevant document should score higher than another one.
-    """
+    """Learning rates, 0 for parts that stay as they are; and the margin. ``vectors`` is the rate of pairs too."""
 
     vectors: float
     mixing: float
@@ -74,12 +66,12 @@ class Rates(NamedTuple):
 
 
 class Tuples(NamedTuple):
-    """Tuples (q, d+, d-) in groups: a query, a relevant document, and other ones, all by their numbers.
+    """Tuples (q, d+, d-) in groups of a query, a relevant document and others, all by their numbers.
 
     Attributes:
         queries: The query of each group, int64 of shape (groups,).
         documents: Its documents, int64 of shape (groups, 1 + negatives); the relevant one comes first.
-        valid: Whether there is such a document, bool of the same shape.
+        valid: Whether there is a document, bool of the same shape.
     """
 
     queries: np.ndarray
@@ -89,16 +81,9 @@ class Tuples(NamedTuple):
 
 @compiled
 def learn(parts: Parts, texts: Texts, tuples: Tuples, rates: Rates) -> tuple[float, int]:
-    """Take tuples one by one, with a step for each that violates the margin.
+    """Take tuples one by one, with a step that changes W in place for each that violates the margin.
 
-    Args:
-        parts: W, changed in place.
-        texts: Queries and documents.
-        tuples: What to learn from.
-        rates: How fast to learn.
-
-    Returns:
-        The sum of the losses of the tuples (equation 8), each before its step, and the number of tuples.
+    Returns the sum of the losses of the tuples (equation 8), each before its step, and the number of tuples.
     """
     room = working_room(parts)
     total, count = 0.0, 0
@@ -121,8 +106,7 @@ def learn_in_turn(
 ) -> tuple[float, int]:
     """Like :func:`learn`, with groups of two tasks in turn that share weights (section 2.4.2, equations 9 and 10).
 
-    Returns:
-        The loss and the number of tuples of the first task.
+    Returns the loss and the number of tuples of the first task.
     """
     room, other_room = working_room(parts), working_room(other_parts)
     total, count = 0.0, 0
@@ -152,7 +136,7 @@ def learn_group(parts: Parts, texts: Texts, tuples: Tuples, group: int, rates: R
     query, positive, total, count = tuples.queries[group], tuples.documents[group, 0], 0.0, 0
     positive_lexical, positive_pairs = np.float32(0.0), np.float32(0.0)
     scatter(texts.queries, query, dense_query)
-    current = False  # whether what was computed for the query and the relevant document is that of the current weights
+    current = False  # whether the vectors of the query and the relevant document are from the current weights
     for place in range(1, tuples.documents.shape[1]):
         if not tuples.valid[group, place]:
             continue
@@ -364,13 +348,7 @@ def step_pairs(parts: Parts, texts: Texts, query: int, document: int, rate: floa
 
 @compiled
 def pair_rows(parts: Parts, queries: Rows, result: np.ndarray) -> None:
-    """Add q'W to the rows of a matrix, for the part of W that has weights of pairs of words.
-
-    Args:
-        parts: W.
-        queries: Sparse vectors of queries.
-        result: float32 of shape (queries, terms of documents).
-    """
+    """Add q'W of sparse queries to the rows of a matrix, for the part of W that has weights of pairs of words."""
     pairs = parts.pairs
     for row in range(len(result)):
         terms, weights = text_of(queries, row)

@@ -1,20 +1,20 @@
 """Cosine of tf-idf vectors, the first baseline of the SSI paper."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Unpack
+from typing import ClassVar, Unpack
 
 import numpy as np
-import pandas as pd
+from scipy.sparse import csr_array
 
 from pt_neural._arguments import checked_choice, checked_number
 from pt_neural._artifacts import ArtifactError
 from pt_neural.rankers.kept.term_vectors import TermVectors
 from pt_neural.rankers.options import RepresentationOptions
 from pt_neural.rankers.representation import RepresentationRanker
+from pt_neural.rankers.term_counts import fit_to_counts
 from pt_neural.rankers.vectors import Vectors
-from pt_neural.text import ForwardIndex, PackedSequences, TfIdf, Vocabulary, tokenise_packed
-from pt_neural.text.counts import count_corpus
+from pt_neural.text import PackedSequences, TfIdf, Vocabulary, tokenise_packed
 from pt_neural.text.vocabulary import OwnIds
 
 
@@ -22,11 +22,11 @@ class TFIDF(RepresentationRanker):
     """Cosine of the tf-idf vectors of query and document: q'Wd with W = I (SSI paper, section 2.2.1).
 
     A text's vector has tf idf for each of its terms, with idf = ln((1 + N) / (1 + df)) + 1 in a collection of N
-    documents, and is scaled to length 1. Terms that the collection lacks are ignored. A document that shares no term
+    documents, and is scaled to length 1. Unknown terms are ignored. A document that shares no term
     with the query scores 0, and is never retrieved; when re-ranked, such documents tie.
 
     Args:
-        sublinear_tf: Weigh tf occurrences as 1 + ln tf; False as tf.
+        sublinear_tf: Replace the term frequency tf by 1 + ln tf.
         min_count: Terms that occur less often are left out.
         max_terms: Number of most frequent terms to keep; None keeps all.
 
@@ -34,7 +34,7 @@ class TFIDF(RepresentationRanker):
         vocabulary: The terms, with their document frequencies; None until :meth:`fit_corpus`.
 
     Raises:
-        TypeError: If an argument is of another kind than described.
+        TypeError: If an argument has the wrong type.
         ValueError: If a setting is out of range.
 
     Example::
@@ -47,6 +47,7 @@ class TFIDF(RepresentationRanker):
     schematic = {"label": "TFIDF", "help_url": None}
     artifact_format = "tf-idf"
     fitting: ClassVar[str] = "tfidf.fit_corpus(docs.get_corpus_iter())"
+    fit_corpus = fit_to_counts
     kept_as: ClassVar[type] = TermVectors
     least_score = 0.0
     has_encoders = False
@@ -66,35 +67,9 @@ class TFIDF(RepresentationRanker):
         self._own_ids = OwnIds()
         super().__init__(**options)
 
-    def fit_corpus(
-        self, corpus: Iterable[Mapping[str, Any]] | pd.DataFrame | ForwardIndex, *, verbose: bool = True
-    ) -> "TFIDF":
-        """Count the terms of a collection.
-
-        Args:
-            corpus: Documents with ``docno`` and text, read once, or a forward index.
-            verbose: Show a progress bar while reading.
-
-        Returns:
-            This ranker.
-
-        Raises:
-            TypeError: If the corpus is none of these.
-            ValueError: If there are no terms; if ``vectors`` are set; or if the forward index holds other fields than
-                the model reads.
-        """
-        self._require_no_vectors()
-        self._settle_fields(corpus)
-        limits = {"min_count": self.min_count, "max_terms": self.max_terms}
-        vocabulary, _ = count_corpus(corpus, **limits, fields=self.fields, desc=f"{self!r} terms", verbose=verbose)
-        if len(vocabulary) == 0:
-            raise ValueError(
-                f"no term of the {vocabulary.num_documents:,} documents occurs at least {self.min_count} times; give "
-                "more documents or a smaller min_count"
-            )
+    def _learn_counts(self, vocabulary: Vocabulary, counts: csr_array, *, verbose: bool) -> None:
         self._set(vocabulary)
         self._mark_fitted()
-        return self
 
     def _set(self, vocabulary: Vocabulary) -> None:
         self.vocabulary, self._tf_idf = vocabulary, TfIdf(vocabulary, sublinear_tf=self.sublinear_tf)

@@ -33,14 +33,13 @@ class BLTM(TopicModel, pt.Estimator):
     A document's P(z|d) is inferred with P_D(w|z), and P_model(w|d) = sum over topics z of P_Q(w|z) P(z|d) is mixed with
     the unigram model. The paper learned from queries and titles, which are of similar length; here only the first
     ``max_terms`` words of a document count for its topics, in learning and in ranking, while the unigram model uses
-    them all. P_Q(w|z) is mixed with P_D(w|z) for the sake of words that no training query has. A word without topics on
+    all words. P_Q(w|z) is mixed with P_D(w|z) to cover words that no training query has. A word without topics on
     either side is left to the unigram model.
 
-    With ``documents``, words have their frequency in the whole collection; otherwise, that in the candidates of the
-    training queries.
+    Word frequencies come from ``documents``, or from the candidates of the training queries without a forward index.
 
     The defaults were chosen on dev queries of ``neural:pydocs``. There, equal fractions were better with 20 and 50
-    words a document and made no difference with all of them; nor did more iterations or the weight of P_D(w|z).
+    words per document and made no difference with all words; nor did more iterations or the weight of P_D(w|z).
 
     Args:
         num_topics: Number of topics; the paper has 100.
@@ -49,20 +48,20 @@ class BLTM(TopicModel, pt.Estimator):
         topic_prior: Pseudo-count of each topic in a text; 0 for maximum likelihood.
         word_prior: Pseudo-count of each word in a topic, on either side; 0 for maximum likelihood.
         document_weight: Weight of P_D(w|z) in P_Q(w|z) after learning, from 0 to 1.
-        iterations: Most iterations.
+        iterations: Largest number of iterations.
         tolerance: Learning ends when an iteration improves the objective by less than this fraction of it.
         max_terms: Number of words, from the start of a document, that its topics come from; None for all.
-        seed: Seed of the pairs whose words the topics start from.
+        seed: Seed for drawing the pairs whose words the topics start from.
         unigram_weight: Weight of the unigram model, from 0 to 1; may be set on a fitted model.
         mu: Weight of the collection in the unigram model, in words, above 0; may be set on a fitted model.
 
     Attributes:
         report: What the model was fitted on, and what was left out; None if it is not fitted, or was loaded.
-        history: One row an iteration, from 0 for the start: ``iteration``; ``objective``, the log posterior minus the
-            KL divergence to equal fractions; ``difference``, what remains of the differences of fractions, summed over
-            topics and averaged over pairs; ``seconds`` that it took.
+        history: One row per iteration, from 0 for the start: ``iteration``; ``objective``, the log posterior minus the
+            KL divergence to equal fractions; ``difference``, how much fractions still differ, summed over topics and
+            averaged over pairs; ``seconds`` that it took.
         word_topics: P_D(w|z), float32 of shape ``(words, topics)``.
-        query_word_topics: P_Q(w|z), likewise.
+        query_word_topics: P_Q(w|z), float32 of shape ``(words, topics)``.
 
     Raises:
         TypeError: If an argument has the wrong type.
@@ -164,7 +163,7 @@ def _distinct_words(texts: PackedSequences) -> tuple[np.ndarray, csr_array]:
 
 
 def _start(topic_counts: csr_array, counts: csr_array) -> np.ndarray:
-    """P(w|z) halfway between the words of a few pairs, a row for each topic, and those of all pairs."""
+    """P(w|z) halfway between the words of a few pairs for each topic, and the words of all pairs."""
     few = distributions(np.ascontiguousarray(topic_counts.toarray().T), 0, axis=0)
     every = distributions(counts.sum(axis=0, dtype=np.float32), 0, axis=0)
     return (few + every[:, None]) / 2

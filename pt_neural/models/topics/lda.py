@@ -11,21 +11,22 @@ import pyterrier as pt
 from scipy.sparse import csr_array
 
 from pt_neural._arguments import checked_choice, checked_number
-from pt_neural.models.topics.topic_model import TopicModel, fit_to_corpus
+from pt_neural.models.topics.topic_model import TopicModel
 from pt_neural.rankers.options import RepresentationOptions
+from pt_neural.rankers.term_counts import fit_to_counts
 from pt_neural.training.run import Iteration
 
 if TYPE_CHECKING:
     from tomotopy import LDAModel
 
-INTERVAL = 10  # iterations between two looks at the likelihood
+INTERVAL = 10  # iterations between measurements of the likelihood
 
 
 class LDA(TopicModel):
     """Query likelihood with documents as mixtures of topics, learned by Gibbs sampling (Wei & Croft, SIGIR 2006).
 
     P_model(w|d) = sum over topics z of P(w|z) P(z|d). As in the CLSM paper, the topics are learned from the documents
-    of a collection alone, by tomotopy's collapsed Gibbs sampler; P(w|z) is that of the last iteration. A document's
+    of a collection alone, by tomotopy's collapsed Gibbs sampler; P(w|z) comes from its last iteration. A document's
     P(z|d) is inferred under the learned topics when the document is read, without random numbers: see
     :func:`~pt_neural.models.topics.steps.fold_in`, whose prior is alpha. The result is close to the mean of many
     samples.
@@ -39,9 +40,9 @@ class LDA(TopicModel):
         alpha: Concentration of each topic in a document; None for 50 / num_topics.
         beta: Concentration of each word in a topic.
         learn_alpha: Learn an alpha for each topic while sampling, starting from ``alpha``.
-        iterations: How often a topic is drawn for each word of the collection.
+        iterations: How many times a topic is drawn for each word of the collection.
         min_count: Words that occur less often are left out.
-        max_terms: Keep only that many of the most frequent words; None keeps all.
+        max_terms: Number of most frequent words to keep; None keeps all.
         workers: Threads that sample. With 1, results are repeatable by seed; with more, they may not be.
         seed: Seed of the sampler.
         unigram_weight: Weight of the unigram model, from 0 to 1; may be set on a fitted model.
@@ -66,7 +67,7 @@ class LDA(TopicModel):
     schematic = {"label": "LDA", "help_url": None}
     artifact_format = "lda"
     free_settings: ClassVar[tuple[str, ...]] = (*TopicModel.free_settings, "workers")
-    fit_corpus = fit_to_corpus
+    fit_corpus = fit_to_counts
 
     def __init__(
         self,

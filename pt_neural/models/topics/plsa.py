@@ -8,8 +8,9 @@ from scipy.sparse import csr_array
 
 from pt_neural._arguments import checked_number
 from pt_neural.models.topics.steps import Mixtures, expectation_maximisation
-from pt_neural.models.topics.topic_model import TopicModel, fit_to_corpus
+from pt_neural.models.topics.topic_model import TopicModel
 from pt_neural.rankers.options import RepresentationOptions
+from pt_neural.rankers.term_counts import fit_to_counts
 from pt_neural.training.run import Iteration
 
 
@@ -31,17 +32,17 @@ class PLSA(TopicModel):
         num_topics: Number of topics; the CLSM paper has 100 and 500.
         topic_prior: Pseudo-count of each topic in a document; 0 for maximum likelihood.
         word_prior: Pseudo-count of each word in a topic; 0 for maximum likelihood.
-        iterations: Most iterations.
+        iterations: Largest number of iterations.
         tolerance: Learning ends when an iteration improves the log posterior by less than this fraction of it; with 0,
             when rounding errors make it fall.
         min_count: Words that occur less often are left out.
-        max_terms: Keep only that many of the most frequent words; None keeps all.
+        max_terms: Number of most frequent words to keep; None keeps all.
         seed: Seed of the initial topics; results do not depend on the number of threads.
         unigram_weight: Weight of the unigram model, from 0 to 1; may be set on a fitted model.
         mu: Weight of the collection in the unigram model, in words, above 0; may be set on a fitted model.
 
     Attributes:
-        history: One row an iteration, from 0 for the start: ``iteration``, ``log_likelihood`` of the collection,
+        history: One row per iteration, from 0 for the start: ``iteration``, ``log_likelihood`` of the collection,
             ``log_posterior``, which never falls, and ``seconds`` that it took.
 
     Raises:
@@ -57,7 +58,7 @@ class PLSA(TopicModel):
 
     schematic = {"label": "PLSA", "help_url": None}
     artifact_format = "plsa"
-    fit_corpus = fit_to_corpus
+    fit_corpus = fit_to_counts
 
     def __init__(
         self,

@@ -10,23 +10,16 @@ from scipy.sparse import csr_array
 
 from pt_neural.text.compiled import compiled, loop_arrays
 
-WORTH_A_THREAD = 10_000  # words of documents
+WORTH_A_THREAD = 10_000  # words
 LEAST = 1e-30  # a probability that a loop may divide by; smaller ones count as zero
 
 TOLERANCE = 1e-3  # the fractions of a pair count as equal if their differences, summed over topics, are at most this
-STEPS = 5  # most steps towards equal fractions of a pair in one iteration; the next iteration goes on from there
+STEPS = 5  # most steps towards equal fractions of a pair in one iteration; the next one continues from there
 STEEPEST = 30.0  # largest exponent by which a posterior is tilted, well within the range of float32
 
 
 class Mixtures(NamedTuple):
-    """Documents as mixtures of topics, after some iterations.
-
-    Attributes:
-        word_topics: P(w|z), float32 of shape ``(words, topics)``; columns add up to 1.
-        document_topics: P(z|d), float32 of shape ``(documents, topics)``; rows add up to 1.
-        log_likelihood: The sum of n(d, w) log P(w|d), with P(w|d) = sum over z of P(w|z) P(z|d).
-        log_posterior: The log-likelihood plus the logarithms of the priors; never falls from one iteration to the next.
-    """
+    """Documents as mixtures of topics, after some iterations; ``log_posterior`` never falls from one to the next."""
 
     word_topics: np.ndarray
     document_topics: np.ndarray
@@ -42,27 +35,12 @@ def expectation_maximisation(
     word_prior: float = 0.0,
     topic_prior: float = 0.0,
 ) -> Iterator[Mixtures]:
-    """The iterations of PLSA (Hofmann 1999), with pseudo-counts as Dirichlet priors.
+    """Yield the start, then the result of each iteration of PLSA (Hofmann 1999), without end.
 
     P(z|d, w) is proportional to P(w|z) P(z|d). An iteration makes P(w|z) proportional to word_prior + sum over d of
     n(d, w) P(z|d, w), and P(z|d) to topic_prior + sum over w of n(d, w) P(z|d, w). P(z|d, w) is never stored:
     documents, then words, are read one after another, and each sum is taken by one thread, so that results do not
-    depend on the number of threads.
-
-    Args:
-        counts: Occurrences n(d, w), float32 of shape ``(documents, words)``.
-        word_topics: Initial P(w|z), float32 of shape ``(words, topics)``.
-        document_topics: Initial P(z|d), float32 of shape ``(documents, topics)``.
-        word_prior: Pseudo-count of each word in a topic; 0 for maximum likelihood.
-        topic_prior: Pseudo-count of each topic in a document; 0 for maximum likelihood.
-
-    Yields:
-        The start, then the result of each iteration, without end.
-
-    Example::
-
-        for mixtures in islice(expectation_maximisation(counts, word_topics, document_topics), 51):
-            print(mixtures.log_likelihood)
+    depend on the number of threads. Priors are Dirichlet pseudo-counts; 0 for maximum likelihood.
     """
     expected_counts = _ExpectedCounts(counts)
     while True:
@@ -74,13 +52,7 @@ def expectation_maximisation(
 
 
 def distributions(sums: np.ndarray, prior: float, *, axis: int) -> np.ndarray:
-    """Normalise ``sums + prior`` to add up to 1 along an axis; what adds up to nothing stays zero.
-
-    Args:
-        sums: float32 array, changed in place.
-        prior: Pseudo-count, at least 0.
-        axis: The axis along which the result adds up to 1.
-    """
+    """Normalise ``sums + prior`` in place to add up to 1 along an axis; zeros alone stay zeros."""
     sums += np.float32(prior)
     totals = sums.sum(axis=axis, keepdims=True, dtype=np.float64).astype(np.float32)
     sums /= np.maximum(totals, np.float32(LEAST))
@@ -89,12 +61,7 @@ def distributions(sums: np.ndarray, prior: float, *, axis: int) -> np.ndarray:
 
 
 def log_prior(probabilities: np.ndarray, prior: float) -> float:
-    """The log density of Dirichlet(1 + prior), up to a constant.
-
-    Args:
-        probabilities: float32 array of distributions along one axis.
-        prior: Pseudo-count, at least 0.
-    """
+    """The log density of Dirichlet(1 + prior), up to a constant."""
     if prior == 0:
         return 0.0
     return prior * float(np.log(np.maximum(probabilities, np.float32(LEAST))).sum(dtype=np.float64))
@@ -133,25 +100,11 @@ class _ExpectedCounts:
 def fold_in(
     counts: csr_array, word_topics: np.ndarray, prior: np.ndarray, *, iterations: int = 100, tolerance: float = 1e-4
 ) -> np.ndarray:
-    """The topic distributions P(z|d) of documents under fixed topics, by maximum posterior probability.
+    """P(z|d) of documents under fixed topics, by maximum posterior probability; zeros for documents without words.
 
     Starting from the uniform distribution, each iteration sets P(z|d) to prior_z + sum over w of n(d, w) P(z|d, w),
     normalised over z, where P(z|d, w) is proportional to P(w|z) P(z|d) (Hofmann 1999). A document is done when no
     P(z|d) changes by more than ``tolerance``. Documents do not depend on one another.
-
-    Args:
-        counts: Occurrences n(d, w), float32 of shape ``(documents, words)``.
-        word_topics: P(w|z), float32 of shape ``(words, topics)``.
-        prior: Pseudo-count of each topic in a document, float32 of shape ``(topics,)``; zeros for maximum likelihood.
-        iterations: Most iterations for one document.
-        tolerance: Largest change of a probability at which a document is done.
-
-    Returns:
-        float32 of shape ``(documents, topics)``; rows add up to 1, and are zero for documents without words.
-
-    Example::
-
-        topics = fold_in(bag_of_words(sequences, len(vocabulary)), plsa.word_topics, plsa.prior)
     """
     topics = np.zeros((counts.shape[0], word_topics.shape[1]), dtype=np.float32)
     arrays, prior = loop_arrays(counts), prior.astype(np.float32)
@@ -164,12 +117,7 @@ def fold_in(
 
 
 def in_threads(task: Callable[[int, int], object], starts: np.ndarray) -> None:
-    """Call a function on consecutive blocks of rows that hold about equally many elements.
-
-    Args:
-        task: Takes the first row of a block and the one behind its last.
-        starts: Where each row starts, int64 of shape ``(rows + 1,)``.
-    """
+    """Call ``task(first, last)`` on consecutive blocks of rows that hold about equally many elements."""
     threads = numba.get_num_threads()
     if threads == 1 or starts[-1] < WORTH_A_THREAD:
         task(0, len(starts) - 1)
@@ -259,14 +207,9 @@ def _fold_in(starts, words, weights, word_topics, prior, iterations, tolerance, 
 class Bilingual(NamedTuple):
     """Pairs of a query and a document as mixtures of topics, after some iterations.
 
-    Attributes:
-        query_topics: P(w|z) of the words of queries, float32 of shape ``(words, topics)``; columns add up to 1.
-        document_topics: P(w|z) of the words of documents, likewise.
-        topics: P(z|pair), float32 of shape ``(pairs, topics)``; rows add up to 1.
-        objective: The log-likelihood of all words plus the logarithms of the priors, minus the KL divergence between
-            the posteriors with and without equal fractions. Never falls from one iteration to the next, as far as the
-            fractions are equal.
-        difference: What remains of the differences of fractions: their sum over topics, averaged over pairs.
+    The objective is the log-likelihood of all words plus the logarithms of the priors, minus the KL divergence between
+    the posteriors with and without equal fractions. As far as the fractions are equal, it never falls. The difference
+    is how much the fractions still differ: the sum over topics, averaged over pairs.
     """
 
     query_topics: np.ndarray
@@ -288,37 +231,18 @@ def bilingual_maximisation(
     tolerance: float = TOLERANCE,
     steps: int = STEPS,
 ) -> Iterator[Bilingual]:
-    """The iterations of the bilingual topic model (Gao, Toutanova & Yih, SIGIR 2011), with Dirichlet priors.
+    """Yield the start, then the result of each iteration of BLTM (Gao, Toutanova & Yih, SIGIR 2011), without end.
 
     The posteriors of a pair's words are those nearest to the unconstrained ones, proportional to P(w|z) P(z|pair), by
     the sum of KL(q||p), among all under which query and document have equal fractions of their words in each topic:
     posterior regularisation (Ganchev et al., JMLR 2010). They are proportional to P(w|z) P(z|pair) exp(-m_z c), where c
-    is 1/|Q| for words of the query and -1/|D| for those of the document. The multipliers m maximise a concave function.
+    is 1/|Q| for words of the query and -1/|D| for words of the document. The multipliers m maximise a concave function.
     As in generalised iterative scaling (Darroch & Ratcliff 1972), a step adds log(F_Q(z) / F_D(z)) / (1/|Q| + 1/|D|) to
-    m_z, where F are the current fractions, which never makes that function smaller. The multipliers start from those
-    of the last iteration.
+    m_z, where F are the current fractions, which never makes that function smaller. The multipliers start from the
+    values of the last iteration. ``steps`` is the most steps for a pair in one iteration; 0 drops the constraint.
 
     An iteration then makes P(w|z) of each side proportional to word_prior + sum over the pairs of n(w, pair) times the
     posterior, and P(z|pair) to topic_prior + that sum over the words of query and document.
-
-    Args:
-        queries: Occurrences of words in the query of each pair, float32 of shape ``(pairs, words)``; none is empty.
-        documents: Occurrences of words in the document of each pair, likewise.
-        query_topics: Initial P(w|z) of the words of queries, float32 of shape ``(words, topics)``.
-        document_topics: Initial P(w|z) of the words of documents, likewise.
-        topics: Initial P(z|pair), float32 of shape ``(pairs, topics)``.
-        word_prior: Pseudo-count of each word in a topic; 0 for maximum likelihood.
-        topic_prior: Pseudo-count of each topic in a pair; 0 for maximum likelihood.
-        tolerance: The fractions of a pair count as equal if their differences, summed over topics, are at most this.
-        steps: Most steps for a pair in one iteration; 0 drops the constraint.
-
-    Yields:
-        The start, then the result of each iteration, without end.
-
-    Example::
-
-        for state in islice(bilingual_maximisation(queries, documents, *word_topics, topics), 51):
-            print(state.objective)
     """
     sides = _Texts(queries, topics.shape), _Texts(documents, topics.shape)
     multipliers = np.zeros_like(topics)
@@ -333,16 +257,7 @@ def bilingual_maximisation(
 
 
 class Side(NamedTuple):
-    """All queries, or all documents, as the loop reads and writes them; text i belongs to pair i.
-
-    Attributes:
-        starts: Where the words of each text start, int64 of shape ``(texts + 1,)``.
-        words: The distinct words of each text, int32.
-        weights: How often each occurs in the text, float32.
-        word_topics: P(w|z), float32 of shape ``(words, topics)``.
-        mixtures: P(w|z) times this is the posterior before it is normalised, float32 of shape ``(texts, topics)``.
-        ratios: Occurrences divided by the norm of the posterior, float32, one for each entry of ``words``.
-    """
+    """All queries, or all documents, as the loop reads and writes them; text i belongs to pair i."""
 
     starts: np.ndarray
     words: np.ndarray
@@ -365,7 +280,7 @@ class _Texts:
         return Side(*self.arrays, word_topics, self.mixtures, self.ratios.data)
 
     def sums(self, word_topics: np.ndarray) -> np.ndarray:
-        """Expected occurrences of each word in each topic, after the loop."""
+        """Expected occurrences of words in topics, after the loop."""
         return word_topics * (self.ratios.T @ self.mixtures)  # (words, topics)
 
 

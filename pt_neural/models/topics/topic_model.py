@@ -1,11 +1,12 @@
 """Topic models: documents as mixtures of topics, scored by query likelihood, or by the cosine of topics."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar, Unpack
+from typing import Any, ClassVar, Literal, Unpack
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import csr_array
 
 from pt_neural._arguments import checked_choice, checked_number
 from pt_neural.models.topics.steps import LEAST, fold_in
@@ -16,7 +17,6 @@ from pt_neural.rankers.registry import load_ranker
 from pt_neural.rankers.representation import RepresentationRanker
 from pt_neural.rankers.vectors import Vectors
 from pt_neural.text import ForwardIndex, PackedSequences, Vocabulary, tokenise_packed
-from pt_neural.text.counts import count_corpus
 from pt_neural.text.vocabulary import LastVocabulary
 from pt_neural.training.run import Records, run_iterations
 
@@ -73,6 +73,26 @@ class TopicModel(LanguageModelRanker):
         self._stored_topics = LastVocabulary()
         self._set_vocabulary(vocabulary)
 
+    def _learn_counts(self, vocabulary: Vocabulary, counts: csr_array, *, verbose: bool) -> None:
+        # _estimates yields iterations, whose results are functions that give P(w|z), (words, topics), and the prior.
+        history: Records = []
+        last = None
+
+        def finish() -> None:
+            self._set_topics(vocabulary, *last.result())
+            self._history = history
+            self._mark_fitted()
+
+        options = {"total": self.iterations, "desc": repr(self), "verbose": verbose}
+        try:
+            for iteration in run_iterations(self._estimates(counts, verbose=verbose), history, **options):
+                last = iteration
+        except KeyboardInterrupt:
+            if last is not None and last.number > 0:
+                finish()
+            raise
+        finish()
+
     def _extra(self, sequences: PackedSequences, counts: DocumentCounts) -> np.ndarray:
         return fold_in(counts.counts, self.word_topics, self.prior)  # (documents, topics)
 
@@ -113,14 +133,7 @@ class TopicModel(LanguageModelRanker):
         return tokenise_packed(texts, self.vocabulary)
 
     def cosine(self, **options: Unpack[RepresentationOptions]) -> "TopicCosine":
-        """A ranker by the cosine of the topics of query and document.
-
-        Args:
-            **options: Those of :class:`TopicCosine`.
-
-        Returns:
-            The ranker, which uses this model.
-        """
+        """A :class:`TopicCosine` of this model, which ranks by the cosine of the topics of query and document."""
         return TopicCosine(self, **options)
 
     def topics(
@@ -132,9 +145,9 @@ class TopicModel(LanguageModelRanker):
         most probable words of every topic would be "the" and "of".
 
         Args:
-            words: How many.
+            words: Number of words for each topic.
             relevance: 1 ranks words by their probability in the topic, 0 by how much more probable they are in it than
-                in the collection, which favours rare ones.
+                in the collection, which favours rare words.
             side: Words of documents or of queries; only bilingual models tell them apart.
 
         Returns:
@@ -142,8 +155,8 @@ class TopicModel(LanguageModelRanker):
 
         Raises:
             RuntimeError: If the model is not fitted.
-            TypeError: If a number is something else.
-            ValueError: If ``words`` is below 1, ``relevance`` outside 0 to 1, or ``side`` neither of the two.
+            TypeError: If an argument has the wrong type.
+            ValueError: If ``words`` is below 1, ``relevance`` outside 0 to 1, or ``side`` unknown.
 
         Example::
 
@@ -174,65 +187,13 @@ class TopicModel(LanguageModelRanker):
         self._set_topics(vocabulary, arrays["word_topics"], arrays["prior"], arrays.get("query_word_topics"))
 
 
-Model = TypeVar("Model", bound=TopicModel)
-Corpus = Iterable[Mapping[str, Any]] | pd.DataFrame | ForwardIndex
-
-
-def fit_to_corpus(self: Model, corpus: Corpus, *, verbose: bool = True) -> Model:
-    """Learn the topics of a collection, whose word counts are held in memory.
-
-    Args:
-        self: The ranker.
-        corpus: Documents with ``docno`` and text, read once, or a forward index.
-        verbose: Show progress bars, with the log-likelihood per word.
-
-    Returns:
-        This ranker.
-
-    Raises:
-        TypeError: If the corpus is none of these.
-        ValueError: If there are no words, or if the forward index holds other fields than the model reads.
-        KeyboardInterrupt: If the user interrupts; the model then has the topics of the last iteration, or stays as it
-            was if none was complete.
-    """
-    # A model's _estimates learns from the counts, (documents, words). The result of each iteration is a function that
-    # gives P(w|z), (words, topics), and the prior of documents, (topics,).
-    self._settle_fields(corpus)
-    limits = {"min_count": self.min_count, "max_terms": self.max_terms}
-    vocabulary, counts = count_corpus(corpus, **limits, fields=self.fields, desc=f"{self!r} words", verbose=verbose)
-    if not len(vocabulary):
-        raise ValueError(
-            f"no word of the {vocabulary.num_documents:,} documents occurs at least {self.min_count} times; give "
-            "more documents or a smaller min_count"
-        )
-    history: Records = []
-    last = None
-
-    def finish() -> None:
-        self._set_topics(vocabulary, *last.result())
-        self._history = history
-        self._mark_fitted()
-
-    options = {"total": self.iterations, "desc": repr(self), "verbose": verbose}
-    try:
-        for iteration in run_iterations(self._estimates(counts, verbose=verbose), history, **options):
-            last = iteration
-    except KeyboardInterrupt:
-        if last is not None and last.number > 0:
-            finish()
-        raise
-    finish()
-    return self
-
-
 class TopicCosine(RepresentationRanker):
     """Cosine of P(z|q) and P(z|d), the distributions of a topic model over topics.
 
-    Topic models rank by query likelihood; this ranks by their topics alone, as LSA does by its latent dimensions, and
-    so can retrieve from a vector index. The query's topics are inferred as if it were a document. A query without any
-    known word scores 0 with every document and retrieves none; a document without any scores -1 and is never
-    retrieved. Vectors that were kept before the topic model was fitted again are refused. The default of ``fields`` is
-    that of the topic model.
+    Topic models rank by query likelihood; this ranks by topics alone, as LSA does by latent dimensions, and so can
+    retrieve from a vector index. The query's topics are inferred as if it were a document. A query without any known
+    word scores 0 with every document and retrieves nothing; a document without any scores -1 and is never retrieved.
+    Vectors from before the topic model was fitted again are refused. ``fields`` defaults to the topic model's.
 
     Args:
         topics: A topic model, such as a fitted :class:`PLSA`, :class:`LDA` or :class:`BLTM`.
@@ -288,7 +249,7 @@ class TopicCosine(RepresentationRanker):
         """Nothing: the topic model is a component."""
 
     def _load_parts(self, directory: Path) -> None:
-        """Nothing, likewise."""
+        """Nothing: the topic model is a component."""
 
     def subtransformers(self) -> dict:
         """None: the topic model is what this transformer is made of, not a stage before it."""

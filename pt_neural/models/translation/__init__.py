@@ -1,1 +1,1 @@
-"""Translation models: words (IBM Model 1) and phrases of relevant documents, translated into those of queries."""
+"""Translation models, from relevant documents to queries: of words (IBM Model 1), and of phrases."""

@@ -11,33 +11,16 @@ from pt_neural.text.counts import bag_of_words
 def query_counts(
     queries: PackedSequences, query_rows: np.ndarray, document_rows: np.ndarray, num_words: int, num_documents: int
 ) -> csr_array:
-    """Occurrences of each word in the queries that each document is paired with.
-
-    Args:
-        queries: Queries as word ids.
-        query_rows: The query of each pair, int64 of shape ``(pairs,)``.
-        document_rows: The document of each pair, likewise.
-        num_words: Number of words.
-        num_documents: Number of documents.
-
-    Returns:
-        float32 of shape ``(words, documents)``.
-    """
+    """Occurrences of each word in the queries that each document is paired with, ``(words, documents)``."""
     ones = np.ones(len(query_rows), dtype=np.float32)
     pairs = csr_array((ones, (query_rows, document_rows)), shape=(len(queries), num_documents))
     return (bag_of_words(queries, num_words).T @ pairs).tocsr()
 
 
 def document_counts(documents: PackedSequences, num_words: int, *, null_word: bool) -> csr_array:
-    """Occurrences of each word in each document.
+    """Occurrences of each word in each document, ``(documents, words)``.
 
-    Args:
-        documents: Documents as word ids.
-        num_words: Number of words.
-        null_word: Add a last word that occurs once in each document, the source of words that nothing else explains.
-
-    Returns:
-        float32 of shape ``(documents, words)``, with one more column for the null word.
+    A null word, in one more column, occurs once in each document: the source of words that nothing else explains.
     """
     if null_word:
         places = np.cumsum(documents.lengths)  # the null word follows the last word of each document
@@ -47,15 +30,7 @@ def document_counts(documents: PackedSequences, num_words: int, *, null_word: bo
 
 
 def equal_translations(queries: csr_array, documents: csr_array) -> csr_array:
-    """The initial t(q|w): equal for all words q of queries, stored where q and w occur in a pair together.
-
-    Args:
-        queries: What :func:`query_counts` gives.
-        documents: What :func:`document_counts` gives.
-
-    Returns:
-        t(q|w), float64 of shape ``(words of queries, words of documents)``.
-    """
+    """The initial t(q|w): equal for all words q of queries, stored where q and w occur in a pair together."""
     together = queries @ documents
     together.sort_indices()
     occurs = np.diff(queries.indptr) > 0
@@ -68,21 +43,7 @@ def em_step(table: csr_array, queries: csr_array, documents: csr_array) -> tuple
 
     Given its document D of J words, a query Q has the probability of the product over its words q of 1/J · the sum over
     the words w of D of t(q|w). Each t(q|w) becomes the expected number of words q that are translations of w, divided
-    by the sum of these numbers over q.
-
-    Args:
-        table: t(q|w), as :func:`equal_translations` gives it.
-        queries: What :func:`query_counts` gives.
-        documents: What :func:`document_counts` gives.
-
-    Returns:
-        The new t(q|w), and the log probability of all queries under the old one.
-
-    Example::
-
-        table = equal_translations(queries, documents)
-        for _ in range(10):
-            table, log_likelihood = em_step(table, queries, documents)
+    by the sum of these numbers over q. Returns it with the log probability of all queries under the old t(q|w).
     """
     expected = np.empty(table.nnz)
     lengths = documents.sum(axis=1, dtype=np.float64)
@@ -102,16 +63,8 @@ def align(
 ) -> PackedSequences:
     """The most probable alignment of each pair of a query and a document: a_j = argmax over i of t(q_j|w_i).
 
-    Args:
-        table: t(q|w) of shape ``(words, words)``, or with a last column for the null word.
-        queries: Queries as word ids.
-        query_rows: The query of each pair, int64 of shape ``(pairs,)``.
-        documents: Documents as word ids.
-        document_rows: The document of each pair, likewise.
-
-    Returns:
-        For each pair, the position in the document of the source of each query word, the first one among equally
-        probable ones; -1 where the null word is more probable than every word of the document.
+    Gives the position in the document of the source of each query word, the first one among equally probable ones; -1
+    where the null word, a last column of the table, is more probable than every word of the document.
     """
     paired = queries.take(query_rows)
     word_documents = np.repeat(document_rows, paired.lengths)
@@ -123,15 +76,7 @@ def align(
 
 
 def mutual(alignments: PackedSequences, reverse: PackedSequences) -> PackedSequences:
-    """Keep the links that both directions have, the intersection of Och & Ney (2003).
-
-    Args:
-        alignments: For each pair, the position in the document of each query word; -1 for none.
-        reverse: For each pair, the position in the query of each word of the document; -1 for none.
-
-    Returns:
-        ``alignments`` with -1 where ``reverse`` does not align the word of the document with that of the query.
-    """
+    """Keep the links that both directions have, the intersection of Och & Ney (2003); -1 for others."""
     pairs = np.repeat(np.arange(len(alignments)), alignments.lengths)
     places = np.arange(len(pairs)) - alignments.offsets[pairs]
     sources = alignments.terms.copy()

@@ -37,16 +37,10 @@ class PhraseTable:
         min_count: int = 1,
         top: int | None = None,
     ) -> "PhraseTable":
-        """Relative frequencies: P(q|w) = count(w, q) / count(w).
+        """Relative frequencies: P(q|w) = count(w, q) / count(w), where count(w) is the sum over q, words included.
 
-        Args:
-            counts: How often q and w are aligned, as :func:`phrase_pair_counts` gives it; count(w) is the sum over q,
-                words included.
-            query_phrases: The phrases of the rows.
-            document_phrases: The phrases of the columns.
-            min_count: Pairs that were seen less often are left out.
-            top: Keep only that many translations of each w; None keeps all. The others' probability is lost: most of it
-                belongs to single words anyway.
+        Pairs seen less than ``min_count`` times are left out. Of the translations of each w the ``top`` most probable
+        are kept; the probability of the others is lost: most of it belongs to single words anyway.
         """
         pairs = counts.tocoo()
         kept = (pairs.data >= min_count) & (pairs.row >= query_phrases.num_words)
@@ -59,24 +53,16 @@ class PhraseTable:
         return cls(queries, documents, table)
 
     def counts(self, sequences: PackedSequences) -> csr_array:
-        """Occurrences in documents of each w that has a translation; float32 of shape ``(documents, phrases w)``.
-
-        Args:
-            sequences: Documents as word ids.
-        """
-        translated = np.append(np.bincount(self.table.indices, minlength=len(self.document_phrases)) > 0, False)
+        """Occurrences in documents of each w that has a translation, ``(documents, phrases w)``."""
+        has_translation = np.append(np.bincount(self.table.indices, minlength=len(self.document_phrases)) > 0, False)
         numbers = self.document_phrases.numbers(sequences)
-        numbers[~translated[numbers]] = -1
+        numbers[~has_translation[numbers]] = -1
         width = numbers.shape[1]
         packed = PackedSequences(numbers.ravel(), np.asarray(sequences.offsets) * width)
         return bag_of_words(packed, len(self.document_phrases))
 
     def segments(self, words: np.ndarray) -> dict[tuple[int, int], int]:
-        """The number of each phrase q in a query, by first word and length.
-
-        Args:
-            words: The query as word ids.
-        """
+        """The number of each phrase q in a query, by first word and length."""
         numbers = self.query_phrases.numbers(PackedSequences(words, np.array([0, len(words)])))
         numbers[:, 0] = -1
         places = np.argwhere(numbers >= 0).tolist()
@@ -92,12 +78,7 @@ class PhraseTable:
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, np.ndarray], vocabulary: Vocabulary, max_length: int) -> "PhraseTable":
-        """Read what :meth:`tensors` gave.
-
-        Raises:
-            KeyError: If an array is missing.
-            ValueError: If they do not fit each other.
-        """
+        """Read what :meth:`tensors` gave; KeyError or ValueError if arrays are missing or do not fit each other."""
         queries, documents = (
             Phrases([tensors[f"{side}_phrases.{length}"] for length in range(2, max_length + 1)], len(vocabulary))
             for side in ("query", "document")
@@ -106,7 +87,7 @@ class PhraseTable:
 
 
 def _only(phrases: Phrases, numbers: np.ndarray) -> tuple[Phrases, np.ndarray]:
-    """The phrases with these numbers, and the phrases within them; and the new numbers of the former."""
+    """The phrases with these numbers and the phrases within them, and the new numbers of the former."""
     distinct, places = np.unique(numbers, return_inverse=True)
     words = phrases.words(distinct)
     kept = Phrases.build(words, phrases.num_words, max_length=phrases.max_length)
@@ -122,21 +103,7 @@ def phrase_pair_counts(
     document_rows: np.ndarray,
     document_phrases: Phrases,
 ) -> csr_array:
-    """How often phrases are translations of each other, in all pairs of a query and a document.
-
-    Args:
-        alignments: What :func:`~pt_neural.models.translation.ibm_model1.align` gives.
-        queries: Queries as word ids.
-        query_rows: The query of each pair, int64 of shape ``(pairs,)``.
-        query_phrases: All phrases of the queries.
-        documents: Documents as word ids.
-        document_rows: The document of each pair, likewise.
-        document_phrases: All phrases of the documents.
-
-    Returns:
-        How often both occur in a pair, consistent with its alignment, float32 of shape
-        ``(phrases of queries, phrases of documents)``.
-    """
+    """How often two phrases occur in a pair, consistent with its alignment: ``(phrases q, phrases w)``."""
     starts, lengths = (queries.offsets[query_rows], documents.offsets[document_rows]), documents.lengths[document_rows]
     places = consistent_places(alignments, *starts, lengths, max_length=query_phrases.max_length)
     rows = query_phrases.numbers(queries).ravel()[places[0]]
@@ -156,18 +123,8 @@ def consistent_places(
     """All pairs of phrases that are consistent with an alignment (Och & Ney 2004).
 
     At least one word is aligned, and no word of either phrase is aligned with a word outside the other. Unaligned words
-    may stand anywhere in a phrase.
-
-    Args:
-        alignments: For each pair of a query and a document, the position in the document of each query word.
-        query_starts: Where the query of each pair starts in the text of all queries, int64 of shape ``(pairs,)``.
-        document_starts: Where the document of each pair starts in the text of all documents, likewise.
-        document_lengths: Words of the document of each pair.
-        max_length: Most words of a phrase.
-
-    Returns:
-        For each pair of phrases, that of the query and that of the document, int64: the position of the first word in
-        the text of all queries or documents · ``max_length`` + the number of words - 1.
+    may stand anywhere in a phrase. Each phrase, of query and of document, is given as an int64: the position of its
+    first word in the text of all queries or documents · ``max_length`` + the number of words - 1.
     """
     arrays = alignments.offsets, alignments.terms, query_starts, document_starts, document_lengths
     links = np.zeros(int(document_lengths.max(initial=0)), dtype=np.int32)

@@ -29,8 +29,8 @@ class PhraseTranslation(WordTranslation):
     P(q|w) count(w) / (length of d · ``max_length``), as if w were drawn from the phrases of one of the ``max_length``
     lengths, all equally likely; the unigram model has no phrases.
 
-    Phrases are learned from the words that IBM Model 1 aligns best. Of the Viterbi alignments of each query and
-    relevant document in either direction, the links that both have are kept (Och & Ney 2003). All pairs of phrases
+    Phrases are learned from the words that IBM Model 1 aligns best. Each query and relevant document are aligned in
+    both directions (Viterbi), and the links that both alignments have are kept (Och & Ney 2003). All pairs of phrases
     consistent with the links are counted, and P(q|w) is their relative frequency.
 
     A product of fewer probabilities is larger, so a phrase that occurred by chance may outdo several words. Gao et al.
@@ -39,8 +39,7 @@ class PhraseTranslation(WordTranslation):
     the words alone. With ``phrase_weight=0`` or ``max_length=1`` it is :class:`WordTranslation`, and with
     ``phrase_weight=1`` the segmentation model alone.
 
-    With ``documents``, words have their frequency in the whole collection; otherwise, that in the candidates of the
-    training queries.
+    Word frequencies come from ``documents``, or from the candidates of the training queries without a forward index.
 
     Args:
         max_length: Most words of a phrase, on both sides.
@@ -49,14 +48,14 @@ class PhraseTranslation(WordTranslation):
         iterations: Passes of expectation maximisation.
         self_translation: Probability, from 0 to 1, that a word is translated into itself; the learned translations
             share the rest.
-        top: Keep only that many translations of each word, and of each phrase, the most probable ones; None keeps all.
-        null_word: Whether a word may come from no word of the other text while learning.
+        top: Number of most probable translations to keep for each word and each phrase; None keeps all.
+        null_word: Whether a word may come from no word of the other text in learning.
         max_terms: Number of words, from the start of a document, to learn from; None for all. Ranking uses all.
         unigram_weight: Weight of the unigram model against translated words, from 0 to 1; may be set on a fitted model.
         mu: Weight of the collection in the unigram model, in words, above 0; may be set on a fitted model.
 
     Attributes:
-        history: One row an iteration: ``iteration``, ``log_likelihood`` of the training queries and ``perplexity`` of
+        history: One row per iteration: ``iteration``, ``log_likelihood`` of the training queries and ``perplexity`` of
             their words before the iteration, ``seconds``.
         phrase_table: P(q|w) of phrases; None before :meth:`fit`.
 
@@ -131,15 +130,7 @@ class PhraseTranslation(WordTranslation):
         return self.phrase_table.counts(sequences)  # (documents, phrases)
 
     def log_likelihoods(self, words: np.ndarray, documents: DocumentCounts) -> np.ndarray:
-        """The score of one query with each document; see the class.
-
-        Args:
-            words: Word ids of the query, in their order.
-            documents: The documents.
-
-        Returns:
-            float64 of shape ``(len(documents),)``.
-        """
+        """The score of one query with each document, float64 of shape ``(documents,)``; see the class."""
         word_logs, phrase_logs = self._log_probabilities(words, documents)
         best, _ = best_segmentations(word_logs, phrase_logs)
         return (1 - self.phrase_weight) * word_logs.sum(axis=1) + self.phrase_weight * best
@@ -233,16 +224,11 @@ def best_segmentations(
     """The most probable segmentation of a query for each document, by dynamic programming.
 
     The first j words have alpha_j = max over the length l of their last segment of alpha_{j-l} · P(segment|d), with
-    alpha_0 = 1: the maximum in place of the sum over segmentations (Gao, He & Nie 2010).
+    alpha_0 = 1: the maximum in place of the sum over segmentations (Gao, He & Nie 2010). ``words`` are log P(w|d) of
+    shape ``(documents, words)``; ``phrases`` are log P(phrase|d) by first word and length, -inf to rule a segment out.
 
-    Args:
-        words: log P(w|d) of each word of the query as a segment by itself, float64 of shape ``(documents, words)``.
-        phrases: log P(phrase|d) of longer segments, by first word (from 0) and length, float64 of shape
-            ``(documents,)``; -inf rules a segment out.
-
-    Returns:
-        The logarithm of the largest product, float64 of shape ``(documents,)``, and the length of the last segment of
-        the words up to each one, int64 of shape ``(documents, words)``; of equal products, that with shorter segments.
+    Returns the logarithm of the largest product, and the length of the last segment of the words up to each word, int64
+    of shape ``(documents, words)``; of equal products, the one with shorter segments.
 
     Example::
 
@@ -267,10 +253,7 @@ def best_segmentations(
 
 
 def segments(lengths: np.ndarray) -> list[tuple[int, int]]:
-    """First word and length of each segment, in the order of the query.
-
-    Args:
-        lengths: What :func:`best_segmentations` gives for one document, of shape ``(words,)``.
+    """First word and length of each segment of a query, from what :func:`best_segmentations` gives for one document.
 
     Example::
 

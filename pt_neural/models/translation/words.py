@@ -26,28 +26,25 @@ class WordTranslation(LanguageModelRanker, pt.Estimator):
     them by expectation maximisation of IBM Model 1 (Brown et al. 1993), in which each word of the query comes from one
     of the words of the document, or from a null word, with equal probability.
 
-    The model may not learn that a word is its own best translation, though documents with the query's very words should
-    rank first (Xue, Jeon & Croft 2008); ``self_translation`` and the unigram model both see to that. A word that no
+    The model may not learn that a word is its own best translation, though documents with the query's own words should
+    rank first (Xue, Jeon & Croft 2008); ``self_translation`` and the unigram model both ensure that. A word that no
     training document has is its own only translation, so that the probabilities of every document add up to 1.
 
-    With ``documents``, words have their frequency in the whole collection; otherwise, that in the candidates of the
-    training queries.
+    Word frequencies come from ``documents``, or from the candidates of the training queries without a forward index.
 
     Args:
         iterations: Passes of expectation maximisation.
         self_translation: Probability, from 0 to 1, that a word is translated into itself; the learned translations
             share the rest.
-        top: Keep only that many translations of each word, the most probable ones, scaled to add up to 1; None keeps
-            all.
-        null_word: Whether a query word may come from no word of the document while learning; the null word plays no
-            part in ranking.
+        top: Number of most probable translations of each word to keep, scaled to add up to 1; None keeps all.
+        null_word: Whether a query word may come from no word of the document in learning; ranking has no null word.
         max_terms: Number of words, from the start of a document, to learn from; None for all. Ranking uses all.
         unigram_weight: Weight of the unigram model, from 0 to 1; may be set on a fitted model.
         mu: Weight of the collection in the unigram model, in words, above 0; may be set on a fitted model.
 
     Attributes:
         report: What the model was fitted on, and what was left out; None if it is not fitted, or was loaded.
-        history: One row an iteration: ``iteration``, ``log_likelihood`` of the training queries and ``perplexity`` of
+        history: One row per iteration: ``iteration``, ``log_likelihood`` of the training queries and ``perplexity`` of
             their words before the iteration, ``seconds``.
         table: t(q|w), self-translation included, float32 csr matrix of shape ``(words, words)``; None before
             :meth:`fit`.
@@ -178,15 +175,7 @@ _PARTS = ("data", "indices", "indptr")
 
 
 def most_probable(table: csr_array, top: int | None) -> csr_array:
-    """Keep the most probable translations in each column; among equally probable ones, those in the first rows.
-
-    Args:
-        table: Probabilities, a row for each translation.
-        top: How many to keep; None keeps all above 0.
-
-    Returns:
-        A table of the same shape.
-    """
+    """Keep the ``top`` most probable translations in each column, the first of equal ones; None keeps all above 0."""
     columns = coo_array(table)
     order = np.lexsort((columns.row, -columns.data, columns.col))
     ranks = np.arange(table.nnz) - np.searchsorted(columns.col[order], columns.col[order])
@@ -195,12 +184,7 @@ def most_probable(table: csr_array, top: int | None) -> csr_array:
 
 
 def scaled_columns(table: csr_array, totals: np.ndarray | float = 1.0) -> csr_array:
-    """Scale columns to given totals; empty ones stay empty.
-
-    Args:
-        table: Probabilities.
-        totals: What the columns are to add up to.
-    """
+    """Scale columns to given totals; empty ones stay empty."""
     sums = table.sum(axis=0)
     scale = np.divide(totals, sums, out=np.zeros(len(sums)), where=sums > 0)
     return csr_array((table.data * scale[table.indices], table.indices, table.indptr), shape=table.shape)
@@ -209,13 +193,7 @@ def scaled_columns(table: csr_array, totals: np.ndarray | float = 1.0) -> csr_ar
 def with_self_translation(table: csr_array, weight: float) -> csr_array:
     """Mix in self-translation: t'(w|w) = weight + (1 - weight) t(w|w), and t'(q|w) = (1 - weight) t(q|w) otherwise.
 
-    Args:
-        table: t(q|w), whose columns add up to 1, or to 0 for words without translation; those become their own only
-            translation.
-        weight: Probability that a word is translated into itself, from 0 to 1.
-
-    Returns:
-        float32 of the same shape; its columns add up to 1.
+    Words without translation, whose columns add up to 0, become their own only translation; columns then add up to 1.
     """
     translated = table.sum(axis=0) > 0
     words = np.arange(table.shape[1])
@@ -227,11 +205,7 @@ def with_self_translation(table: csr_array, weight: float) -> csr_array:
 
 
 def largest(row: csr_array, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The largest entries above 0 of a single row or column, largest first, ties in their order.
-
-    Returns:
-        Their positions, and their values.
-    """
+    """Positions and values of the largest entries above 0 of a single row or column, largest first."""
     values = row.toarray().ravel()
     best = np.argsort(-values, kind="stable")[:k]
     best = best[values[best] > 0]
@@ -244,12 +218,7 @@ def to_tensors(name: str, table: csr_array) -> dict[str, np.ndarray]:
 
 
 def from_tensors(name: str, tensors: Mapping[str, np.ndarray], shape: tuple[int, int]) -> csr_array:
-    """Read what :func:`to_tensors` gave.
-
-    Raises:
-        KeyError: If an array is missing.
-        ValueError: If the arrays make no table of that shape, or if a probability is not from 0 to 1.
-    """
+    """Read what :func:`to_tensors` gave; KeyError if an array is missing, ValueError if they make no such table."""
     data, indices, starts = (tensors[f"{name}.{part}"] for part in _PARTS)
     if not len(data) == len(indices) == starts[-1]:
         raise ValueError(f"{name} has {len(data)} values and {len(indices)} indices, not {starts[-1]} of both")

@@ -1,4 +1,4 @@
-"""Documents as a trained interaction ranker reads them, computed once and kept on disk: a matrix for each."""
+"""Documents as a trained interaction ranker encodes them, on disk: a matrix for each."""
 
 import os
 import shutil
@@ -22,9 +22,9 @@ NUMBERS_PER_STEP = 262_144  # read at a time; they stay in the processor's cache
 
 
 class DocumentRepresentations(pt.Artifact, Kept):
-    """The documents of a collection as a trained ranker reads them, memory-mapped: one matrix a document.
+    """The documents of a collection as a trained ranker encodes them, memory-mapped: one matrix per document.
 
-    All matrices have the same columns; each has rows of its own, or none. Numbers are kept as float16, or as int8 with
+    All matrices have the same number of columns and any number of rows. Numbers are stored as float16, or as int8 with
     one factor for each column of a matrix. Pickles as its path.
 
     Args:
@@ -61,21 +61,11 @@ class DocumentRepresentations(pt.Artifact, Kept):
         dtype: Kind,
         overwrite: bool,
     ) -> "DocumentRepresentations":
-        """Write the representations of a collection.
+        """Write the representations of a collection to a new directory; it appears when it is complete.
 
-        Args:
-            path: Directory to create; it appears when it is whole.
-            documents: Writes the forward index to a directory.
-            encode: Yields numbers of documents in the forward index, and the rows of their matrices one after the
-                other, float32 of shape ``(sum of their lengths, columns)``. Each document comes once.
-            lengths: Gives the number of rows of each document, int64.
-            columns: Of each matrix.
-            fingerprint: That of the ranker that made them.
-            dtype: How numbers are kept.
-            overwrite: Replace representations that are there.
-
-        Raises:
-            OSError: If the disk is too full.
+        ``documents`` writes a forward index to a directory. ``encode`` yields numbers of documents in it, each once,
+        and the rows of their matrices one after the other, float32 of shape ``(sum of their lengths, columns)``;
+        ``lengths`` gives the number of rows of each document, int64. Raises OSError if the disk is too full.
         """
         path, kind = Path(path).expanduser(), {"type": cls.ARTIFACT_TYPE, "format": cls.ARTIFACT_FORMAT}
         with atomic_directory(path, overwrite=overwrite, **kind) as directory:
@@ -104,7 +94,7 @@ class DocumentRepresentations(pt.Artifact, Kept):
 
     @property
     def dtype(self) -> Kind:
-        """How numbers are kept."""
+        """How numbers are stored."""
         return self._metadata["dtype"]
 
     @property
@@ -145,7 +135,7 @@ class DocumentRepresentations(pt.Artifact, Kept):
             numbers: Numbers of documents in :attr:`documents`, int64, in any order.
 
         Returns:
-            Rows, float32 of shape ``(all rows, columns)``, and where those of each document start, int64 of shape
+            Rows, float32 of shape ``(all rows, columns)``, and where the rows of each document start, int64 of shape
             ``(len(numbers) + 1,)``.
         """
         starts = self._offsets[numbers]
@@ -155,12 +145,12 @@ class DocumentRepresentations(pt.Artifact, Kept):
         rows = np.empty((len(places), self.columns), dtype=np.float32)
         step = max(1, NUMBERS_PER_STEP // self.columns)
         for start in range(0, len(rows), step):
-            some = slice(start, start + step)
-            kept = np.take(self._rows, places[some], axis=0)
+            block = slice(start, start + step)
+            kept = np.take(self._rows, places[block], axis=0)
             if owners is None:
-                _widen(kept, rows[some])
+                _widen(kept, rows[block])
             else:
-                np.multiply(kept, np.take(self._factors, owners[some], axis=0), out=rows[some])
+                np.multiply(kept, np.take(self._factors, owners[block], axis=0), out=rows[block])
         return rows, offsets_of(lengths)
 
     def __len__(self) -> int:
@@ -188,7 +178,7 @@ def forward_index_writer(
 
 
 def _largest(rows: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """The largest size of a number in each column of each matrix, 0 where there are no rows."""
+    """The largest absolute value in each column of each matrix, 0 where there are no rows."""
     largest = np.zeros((len(lengths), rows.shape[1]), dtype=np.float32)
     if len(rows):
         largest[lengths > 0] = np.maximum.reduceat(np.abs(rows), offsets_of(lengths)[:-1][lengths > 0])
@@ -197,7 +187,7 @@ def _largest(rows: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 
 def _widen(halves: np.ndarray, into: np.ndarray) -> None:
     """Copy float16 to float32, faster than NumPy does."""
-    import torch  # which opening representations does without
+    import torch  # not needed to open representations
 
     torch.from_numpy(into).copy_(torch.from_numpy(halves))
 
@@ -210,6 +200,6 @@ def _require_space(directory: Path, needed: int) -> None:
     free = shutil.disk_usage(directory).free
     if needed > free:
         raise OSError(
-            f"the representations take {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free; keep those of fewer "
+            f"the representations take {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free; encode fewer "
             "documents, train a smaller model, or use dtype='int8'"
         )

@@ -1,4 +1,4 @@
-"""The base of everything that a model keeps of documents: docnos, rows, and which model made it."""
+"""The base of all that models write to disk about documents: docnos, rows, and which model made them."""
 
 import os
 from abc import abstractmethod
@@ -13,22 +13,18 @@ import pandas as pd
 
 from pt_neural._artifacts import METADATA, read_json
 
-FINGERPRINT = "model_fingerprint"  # in the metadata of what was kept
+FINGERPRINT = "model_fingerprint"  # in the metadata
 
 
 class Fingerprinted(Protocol):
-    """A model that can be told from others."""
+    """A model with a fingerprint."""
 
     def fingerprint(self) -> str | None:
         """Differs between models that represent documents differently; None before the model is fitted."""
 
 
 class Kept:
-    """Base of what was kept of documents; it knows the docno of each row, and which model made the rows.
-
-    Attributes:
-        path: The directory, a string or a ``Path``.
-    """
+    """Base of documents written to ``path``; it knows the docno of each row, and which model made them."""
 
     path: str | os.PathLike
 
@@ -44,7 +40,7 @@ class Kept:
 
     @cached_property
     def order(self) -> np.ndarray:
-        """The place of each row when sorted by docno, int64."""
+        """The place of each row in the order of docnos, int64."""
         return np.argsort(np.argsort(np.array(self.docno_list, dtype=object), kind="stable"))
 
     @cached_property
@@ -52,11 +48,7 @@ class Kept:
         return {docno: row for row, docno in enumerate(self.docno_list)}
 
     def rows(self, docnos: Sequence[str]) -> np.ndarray:
-        """Row numbers of documents, int64 of shape ``(len(docnos),)``.
-
-        Raises:
-            ValueError: If a document was not kept.
-        """
+        """Row numbers of documents, int64; ValueError if a document is missing."""
         rows = np.fromiter(map(self._numbers.get, docnos, repeat(-1)), np.int64, len(docnos))
         if (rows < 0).any():
             unknown = sorted({str(docnos[i]) for i in np.flatnonzero(rows < 0)[:1000]})
@@ -71,7 +63,7 @@ class Kept:
         return read_json(Path(self.path) / METADATA).get(FINGERPRINT)
 
     def require_made_by(self, model: Fingerprinted) -> None:
-        """Raise ValueError if another model made these, as far as they and the model can tell."""
+        """Raise ValueError if another model made these, as far as can be told."""
         if not os.path.exists(self.path) or model.fingerprint() is None:
             return  # there is nothing yet to compare
         if self._made_by not in (None, model.fingerprint()):

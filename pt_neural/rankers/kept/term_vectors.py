@@ -1,4 +1,4 @@
-"""The documents of a collection as sparse weights of terms, with dense vectors where a model has them, kept on disk."""
+"""The documents of a collection as sparse weights of terms, and as dense vectors if a model has them, on disk."""
 
 import os
 from collections.abc import Iterator
@@ -53,15 +53,11 @@ class TermVectors(pt.Artifact, Kept):
 
     @classmethod
     def of(cls, vectors: "TermVectors | str | os.PathLike") -> "TermVectors":
-        """Kept vectors, given as such or by their path.
-
-        Raises:
-            TypeError: If they are something else.
-        """
+        """Kept vectors, given as such or by their path."""
         if isinstance(vectors, cls):
             return vectors
         if not isinstance(vectors, str | os.PathLike):
-            raise TypeError(f"vectors are what model.index(path, corpus) gave, or the path of it, not {vectors!r:.80}")
+            raise TypeError(f"vectors are what model.index(path, corpus) gave, or its path, not {vectors!r:.80}")
         return cls(vectors)
 
     @classmethod
@@ -73,17 +69,10 @@ class TermVectors(pt.Artifact, Kept):
         fingerprint: str | None,
         overwrite: bool,
     ) -> "TermVectors":
-        """Write the vectors of a collection; a batch of documents at a time is in memory.
+        """Write the vectors of a collection to a new directory, which appears when it is complete, batch by batch.
 
-        Args:
-            path: Directory to create; it appears when it is whole.
-            batches: Docnos and vectors of some documents at a time. All have a dense part, or none.
-            fingerprint: That of the model that made them.
-            overwrite: Replace kept vectors that are there.
-
-        Raises:
-            FileExistsError: If something else is at ``path``, or if ``overwrite`` is false.
-            ValueError: If there is only one document, and it has a dense vector.
+        Batches are docnos and vectors; all have a dense part, or none. ValueError if a single document has a dense
+        vector.
         """
         path, kind = Path(path).expanduser(), {"type": cls.ARTIFACT_TYPE, "format": cls.ARTIFACT_FORMAT}
         with atomic_directory(path, overwrite=overwrite, **kind) as directory:
@@ -129,7 +118,7 @@ class TermVectors(pt.Artifact, Kept):
 
     @cached_property
     def unknown(self) -> np.ndarray:
-        """Numbers of the documents without any word that the model knows, int64."""
+        """Numbers of the documents without any known word, int64."""
         wordless = np.flatnonzero(np.diff(self.terms.indptr) == 0)
         return wordless[~self.vectors.take(wordless).known()]
 
@@ -168,7 +157,7 @@ class TermVectors(pt.Artifact, Kept):
 
 
 def _write_documents(directory: Path, batches: Batches, fingerprint: str | None) -> dict[str, int | bool]:
-    """Write docnos, sparse vectors by document, and dense ones if there are any; the metadata that describe them."""
+    """Write docnos and vectors, sparse by document; gives the counts for the metadata."""
     batches = iter(batches)
     first = next(batches)
     with _Rows(directory, first[1].sparse) as rows:
@@ -227,14 +216,14 @@ class _GrowingArray:
         self._write_header()
 
     def append(self, numbers: np.ndarray) -> None:
-        """Write numbers behind those that are there."""
+        """Write numbers at the end."""
         self._file.write(np.ascontiguousarray(numbers, dtype=self._dtype).data)
         self._length += len(numbers)
 
     def close(self) -> None:
         """Write the length of the array, and close the file."""
         self._file.seek(0)
-        self._write_header()  # NumPy leaves room for the length to grow, so that this one is as long as the first
+        self._write_header()  # as long as the first one, since NumPy leaves room for the length to grow
         self._file.close()
 
     def _write_header(self) -> None:
@@ -243,7 +232,7 @@ class _GrowingArray:
 
 
 def _write_postings(directory: Path, rows: csr_array) -> None:
-    """Write the transpose of documents by terms, which may be memory-mapped, in memory that does not grow with it."""
+    """Write the transpose of documents by terms, block by block, so that memory does not grow with its size."""
     blocks = _blocks(rows)
     lengths = np.zeros(rows.shape[1], dtype=np.int64)
     for start, stop in blocks:
@@ -262,7 +251,7 @@ def _write_postings(directory: Path, rows: csr_array) -> None:
 
 
 def _blocks(rows: csr_array) -> list[tuple[int, int]]:
-    """First document of each block, and the one behind its last."""
+    """The first document of each block, and the one after its last."""
     steps = np.arange(0, max(rows.nnz, 1), WEIGHTS_PER_BLOCK)
     starts = np.unique(np.searchsorted(rows.indptr, steps, side="right") - 1)
     return list(zip(starts.tolist(), [*starts[1:].tolist(), rows.shape[0]], strict=True))

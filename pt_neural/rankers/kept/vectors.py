@@ -19,11 +19,7 @@ Batches = Iterable[tuple[list[str], Vectors]]
 
 
 class VectorTable(Kept):
-    """The vectors of a ``pyterrier_dr.FlexIndex``, looked up by docno.
-
-    Args:
-        index: The index, or the path of its directory. Only the path is kept and pickled.
-    """
+    """The vectors of a ``pyterrier_dr.FlexIndex``, given as such or by its path, which alone is pickled."""
 
     def __init__(self, index: "FlexIndex | str | os.PathLike"):
         path = getattr(index, "index_path", index)
@@ -40,17 +36,9 @@ class VectorTable(Kept):
     def build(
         cls, path: str | os.PathLike, batches: Batches, *, fingerprint: str | None, overwrite: bool
     ) -> "FlexIndex":
-        """Write dense vectors to a new vector index, atomically; a batch of documents at a time is in memory.
+        """Write dense vectors to a new vector index, atomically, batch by batch.
 
-        Args:
-            path: Directory to create.
-            batches: Docnos and vectors of some documents at a time.
-            fingerprint: That of the model that made them.
-            overwrite: Replace a vector index that is there.
-
-        Raises:
-            FileExistsError: If there is something at ``path`` and ``overwrite`` is false, or no vector index.
-            ValueError: If there is only one document, which a FlexIndex cannot hold.
+        ValueError if there is only one document, which a FlexIndex cannot hold.
         """
         from pyterrier_dr import FlexIndex
 
@@ -101,7 +89,7 @@ def open_vectors(path: str | os.PathLike) -> "FlexIndex":
 
 
 def _records(batches: Batches) -> Iterator[dict[str, Any]]:
-    """One record a document, as vector indexes take them."""
+    """One record per document, as vector indexes take them."""
     records = (
         {"docno": docno, "doc_vec": vector}
         for docnos, vectors in batches

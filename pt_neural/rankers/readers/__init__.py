@@ -1,4 +1,4 @@
-"""Readers: what turns texts into the tensors of a network, with what each learns, saves and loads."""
+"""Readers turn texts into the tensors of a network; each learns from texts, saves and loads."""
 
 from importlib import import_module
 from typing import Any

@@ -18,7 +18,7 @@ from pt_neural.text import PackedSequences, Vocabulary, pack_texts, with_boundar
 from pt_neural.text.packed import Numbering
 from pt_neural.text.vocabulary import LastVocabulary
 
-FREQUENT = 20_000  # the most frequent words, whose vectors give the scale of all
+FREQUENT = 20_000  # most frequent words, whose vectors set the scale
 OTHERS = "other_vectors.npy"
 
 
@@ -27,7 +27,7 @@ class EmbeddedTexts(NamedTuple):
 
     Attributes:
         vectors: Vectors of the distinct words, float32 of shape (distinct words, dimensions).
-        words: The texts as places among the distinct words, text after text, int64.
+        words: The texts, one after another, as places among the distinct words, int64.
         offsets: Where each text starts, int64 of shape (texts + 1,).
         known: Whether a text has any word with an embedding, bool of shape (texts,).
     """
@@ -39,14 +39,14 @@ class EmbeddedTexts(NamedTuple):
 
 
 class EmbeddedGroups(NamedTuple):
-    """A batch of groups of a query and several documents; each query and each document stands in it once.
+    """A batch of groups of a query and several documents; each text is in the batch once.
 
     Attributes:
         queries: The queries.
         documents: The documents.
         query_rows: The query of each group, int64 of shape (groups,).
-        document_rows: The documents of each group, int64 of shape (groups, documents a group).
-        matches: Exact matches of each pair, group after group; None if the network does not look at them.
+        document_rows: The documents of each group, int64 of shape (groups, documents per group).
+        matches: Exact matches of each pair, group after group; None if the network does not use them.
     """
 
     queries: EmbeddedTexts
@@ -66,11 +66,11 @@ class EmbeddedWords(Reader):
 
     Args:
         spaces: The word embeddings.
-        space: Which of their two vectors a word has, ``"in"`` or ``"out"``.
+        space: Which of a word's two vectors to use, ``"in"`` or ``"out"``.
         query_terms: Words of a query that are read.
         document_terms: Words of a document that are read, boundaries included.
         fields: Number of fields that boundary tokens tell apart; 0 for no boundaries.
-        matches: Whether the network looks at exact matches.
+        matches: Whether the network uses exact matches.
 
     Raises:
         TypeError: If the embeddings are something else.
@@ -114,7 +114,7 @@ class EmbeddedWords(Reader):
     def rows(self, terms: Sequence[str]) -> np.ndarray:
         """The row of each term, then of each boundary, then of unknown terms, which -1 selects: int64.
 
-        Rows below ``len(self.spaces)`` are those of words with an embedding.
+        Words with an embedding have the rows below ``len(self.spaces)``.
         """
         known = self.spaces.ids(terms).astype(np.int64)
         unknown, boundaries = len(self.spaces), len(self.spaces) + np.arange(1, self._num_others)
@@ -146,7 +146,7 @@ class EmbeddedWords(Reader):
         return EmbeddedCorpus(sequences, rows, self)
 
     def pair(self, query_texts: Sequence[str], documents: PackedSequences, vocabulary: Vocabulary) -> "EmbeddedPairs":
-        """Queries and documents of which any pairs can be taken."""
+        """Queries and documents to take batches of pairs from."""
         sequences, terms = pack_texts(query_texts)
         queries = self._read_queries(sequences, terms)
         query_terms = None
@@ -161,8 +161,8 @@ class EmbeddedWords(Reader):
     def load(self, directory: Path) -> None:
         """Read the vectors that were drawn."""
         vectors = load_array(directory / OTHERS, dtype=np.float32, ndim=2, memory_map=False)
-        enough = len(vectors) > 2 if self.fields else len(vectors) == 1
-        if not enough or vectors.shape[1] != self.spaces.dim:
+        fits = len(vectors) > 2 if self.fields else len(vectors) == 1
+        if not fits or vectors.shape[1] != self.spaces.dim:
             raise ArtifactError(f"{directory / OTHERS} is damaged: it does not fit the other files")
         self.other_vectors, self.fields = vectors, max(0, len(vectors) - 2)
 
@@ -173,14 +173,14 @@ class EmbeddedWords(Reader):
 
 
 def checked_spaces(spaces: EmbeddingSpaces) -> EmbeddingSpaces:
-    """The embedding spaces, or a TypeError if they are something else."""
+    """The embedding spaces; TypeError if they are something else."""
     if not isinstance(spaces, EmbeddingSpaces):
         raise TypeError(f"spaces must be pn.EmbeddingSpaces, not {spaces!r:.80}")
     return spaces
 
 
 def spaces_identity(spaces: EmbeddingSpaces, space: Space) -> tuple[dict[str, np.ndarray], list[bytes]]:
-    """What tells the vectors of a space from others: the vectors, and their words."""
+    """The vectors of a space, and their words as bytes."""
     return {"spaces": spaces.vectors(space)}, ["\n".join(spaces.vocabulary.terms).encode(errors="surrogatepass")]
 
 
@@ -194,12 +194,9 @@ def require_known_words(spaces: EmbeddingSpaces, vocabulary: Vocabulary) -> None
 
 
 class EmbeddedCorpus:
-    """Texts of which any batch can be taken.
+    """Texts as term ids, -1 for unknown terms, to take batches from.
 
-    Args:
-        sequences: Texts as term ids, -1 for unknown terms.
-        rows: The row of each term among the vectors of the reader; the last is that of unknown terms.
-        reader: Gives the vectors.
+    ``rows`` are the rows of the terms in the reader's vectors, and at the end the row of unknown terms.
     """
 
     def __init__(self, sequences: PackedSequences, rows: np.ndarray, reader: EmbeddedWords):
@@ -217,11 +214,7 @@ class EmbeddedCorpus:
         return len(self._rows)
 
     def take(self, numbers: np.ndarray) -> EmbeddedTexts:
-        """Some of the texts, as tensors.
-
-        Args:
-            numbers: Numbers of texts, in the order wanted.
-        """
+        """The texts with these numbers, as tensors."""
         sequences = self.sequences.take(numbers)
         distinct, words = self._number(sequences.terms)
         rows = self._rows[distinct]
@@ -232,13 +225,10 @@ class EmbeddedCorpus:
 
 
 class EmbeddedPairs:
-    """Queries and documents of which any pairs can be taken.
+    """Queries and documents to take batches of pairs from.
 
-    Args:
-        queries: The queries.
-        documents: The documents.
-        query_terms: The queries as term ids of the documents, -1 for terms that no document has; None if the network
-            does not look at exact matches.
+    ``query_terms`` are the queries as term ids of the documents, -1 for other terms; None if exact matches are not
+    used.
     """
 
     def __init__(self, queries: EmbeddedCorpus, documents: EmbeddedCorpus, query_terms: PackedSequences | None):
@@ -247,7 +237,7 @@ class EmbeddedPairs:
         self._table = np.zeros(documents.num_terms, dtype=np.int32)
 
     def batch(self, queries: np.ndarray, documents: np.ndarray) -> EmbeddedGroups:
-        """Groups of a query each: numbers of shape (groups,) and (groups, documents a group)."""
+        """Groups of a query and its documents: numbers of shape (groups,) and (groups, documents per group)."""
         distinct_queries, query_rows = np.unique(queries, return_inverse=True)
         distinct_documents, document_rows = np.unique(documents, return_inverse=True)
         return EmbeddedGroups(

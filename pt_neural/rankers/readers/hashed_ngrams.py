@@ -21,13 +21,13 @@ PADDING = "<s>"
 class HashedTexts(NamedTuple):
     """A batch of texts: sequences of words, and the letter n-grams of each distinct word.
 
-    The last of the distinct words is the padding word, which no sequence holds.
+    The last of the distinct words is the padding word, which no text contains.
 
     Attributes:
         ngrams: n-grams of the distinct words, word after word, int64.
-        counts: Occurrences of each in its word, float32.
+        counts: Occurrences of each n-gram in its word, float32.
         bags: Where the n-grams of each word start, int64 of shape (distinct words + 1,).
-        words: The texts as places among the distinct words, text after text, int64.
+        words: The texts, one after another, as places among the distinct words, int64.
         offsets: Where each text starts, int64 of shape (texts + 1,).
         known: Whether a text has any n-gram that the model knows, bool of shape (texts,).
     """
@@ -41,22 +41,18 @@ class HashedTexts(NamedTuple):
 
 
 def word_bags(terms: Sequence[str], hashing: WordHashing) -> csr_array:
-    """The letter n-grams of each term, then of the padding word, then an empty row: -1 is an unknown term."""
+    """The letter n-grams of each term, then of the padding word, then an empty row for unknown terms, -1."""
     bags = hashing.bags([*terms, PADDING])
     starts = np.append(bags.indptr, bags.indptr[-1])
     return csr_array((bags.data, bags.indices, starts), shape=(len(terms) + 2, len(hashing)))
 
 
 class HashedCorpus:
-    """Texts of which any batch can be taken: term sequences, and the letter n-grams of each distinct term.
+    """Texts as term ids, with the letter n-grams of each distinct term, to take batches from.
 
-    Args:
-        sequences: Term ids of each text, -1 for a word without n-grams; may be memory-mapped.
-        bags: What :func:`word_bags` gives for the terms.
-        max_terms: Terms of a text that stay a sequence; the n-grams of the others are summed into one more word, as
-            section 4.3 of the Duet paper does for CDSSM. None keeps all terms.
-        keep_rest: Whether there is such a word; otherwise the rest is cut off.
-        hashes_padding: Whether the padding word has the letter n-grams of ``<s>``, or none.
+    With ``max_terms``, the n-grams of further terms are summed into one more word, as section 4.3 of the Duet paper
+    does for CDSSM, or cut off if ``keep_rest`` is false. The padding word has the letter n-grams of ``<s>`` if
+    ``hashes_padding``.
     """
 
     def __init__(
@@ -79,11 +75,7 @@ class HashedCorpus:
         return len(self.sequences)
 
     def take(self, rows: np.ndarray) -> HashedTexts:
-        """Some of the texts, as tensors.
-
-        Args:
-            rows: Numbers of texts, in the order wanted.
-        """
+        """The texts with these numbers, as tensors."""
         sequences = self.sequences.take(rows, max_terms=None if self.keep_rest else self.max_terms)
         distinct, places = self._numbering(sequences.terms)
         words = PackedSequences(places, sequences.offsets)
@@ -110,11 +102,7 @@ def _any(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 
 def _fold_rest(words: PackedSequences, bags: csr_array, max_terms: int) -> tuple[PackedSequences, csr_array]:
-    """Cut texts after ``max_terms`` words, and put one word in the place of the rest.
-
-    Returns:
-        The shorter texts, and the bags of the new words, which are numbered after the old ones.
-    """
+    """Replace all words after the first ``max_terms`` by one word; the bags of the new words follow the old ones."""
     lengths = words.lengths
     long = np.flatnonzero(lengths > max_terms)
     place = np.arange(len(words.terms)) - np.repeat(words.offsets[:-1], lengths)
@@ -128,18 +116,13 @@ def _fold_rest(words: PackedSequences, bags: csr_array, max_terms: int) -> tuple
 
 
 class HashedPairs:
-    """Queries and documents of which any groups can be taken; each text stands in a batch once.
-
-    Args:
-        queries: The queries.
-        documents: The documents.
-    """
+    """Queries and documents to take batches of groups from; each text is in a batch once."""
 
     def __init__(self, queries: HashedCorpus, documents: HashedCorpus):
         self.queries, self.documents = queries, documents
 
     def batch(self, queries: np.ndarray, documents: np.ndarray) -> "HashedGroups":
-        """Groups of a query each: numbers of shape (groups,) and (groups, documents a group)."""
+        """Groups of a query and its documents: numbers of shape (groups,) and (groups, documents per group)."""
         distinct_queries, query_rows = np.unique(queries, return_inverse=True)
         distinct_documents, document_rows = np.unique(documents, return_inverse=True)
         return HashedGroups(
@@ -151,13 +134,13 @@ class HashedPairs:
 
 
 class HashedGroups(NamedTuple):
-    """A batch of groups; each query and each document stands in it once.
+    """A batch of groups; each text is in the batch once.
 
     Attributes:
         queries: The queries.
         documents: The documents.
         query_rows: The query of each group, int64 of shape (groups,).
-        document_rows: The documents of each group, int64 of shape (groups, documents a group).
+        document_rows: The documents of each group, int64 of shape (groups, documents per group).
     """
 
     queries: HashedTexts
@@ -171,11 +154,11 @@ class HashedNgrams(Reader):
 
     Args:
         sizes: Lengths of the letter n-grams.
-        max_terms: Terms of a document or query that stay a sequence, see :class:`HashedCorpus`.
+        max_terms: Terms of a text to read as a sequence, see :class:`HashedCorpus`; None for all.
         hashes_padding: Whether the padding word has letter n-grams.
 
     Attributes:
-        hashing: The n-grams of the texts to train on; None before :meth:`build`.
+        hashing: The n-grams of the training texts; None before :meth:`build`.
     """
 
     def __init__(self, sizes: Sequence[int] = (3,), *, max_terms: int | None = None, hashes_padding: bool = False):
@@ -210,7 +193,7 @@ class HashedNgrams(Reader):
         return HashedCorpus(sequences, bags, max_terms=self.max_terms, hashes_padding=self.hashes_padding)
 
     def pair(self, query_texts: Sequence[str], documents: PackedSequences, vocabulary: Vocabulary) -> HashedPairs:
-        """Queries and documents of which any groups can be taken."""
+        """Queries and documents to take batches of groups from."""
         return HashedPairs(self.read_queries(query_texts), self.read_documents(documents, vocabulary))
 
     def save(self, directory: Path) -> None:

@@ -1,4 +1,4 @@
-"""Reader of histograms: how similar the words of a document are to each term of a query."""
+"""Reader of histograms of the similarities between each term of a query and the words of a document."""
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -17,19 +17,19 @@ from pt_neural.text.counts import bag_of_words
 from pt_neural.text.packed import Numbering
 from pt_neural.text.vocabulary import LastVocabulary
 
-STEP = np.float32(2**-11)  # to which components of unit vectors are rounded
+STEP = np.float32(2**-11)  # components of unit vectors are multiples of it
 QUERIES_PER_BLOCK = 4  # fewer repeat the work on documents' terms, more multiply terms that never meet
-CELLS_PER_BLOCK = 2**20  # similarities at a time, so that what they need stays in fast memory
-TERMS_IN_BAGS = 2**26  # of all documents together; larger collections are read term after term
+CELLS_PER_BLOCK = 2**20  # similarities at a time, so that their arrays stay in fast memory
+TERMS_IN_BAGS = 2**26  # of all documents together; larger collections are read term by term
 FREQUENCIES = "frequencies"  # folder of a saved reader
 
 
 class HistogramInputs(NamedTuple):
-    """A batch of pairs of a query and a document, as networks over histograms take them.
+    """A batch of pairs of a query and a document as histograms.
 
     Attributes:
-        counts: Histogram of each query term of each pair, uint8 or int32 of shape (*pairs, terms, bins); zeros where
-            a query has fewer terms.
+        counts: Histogram of each query term of each pair, uint8 or int32 of shape (*pairs, terms, bins); zeros where a
+            query has fewer terms.
         gates: Inputs of the gate for each term of each query, float32 of shape (queries, terms, features).
         lengths: Number of terms of each query, int64 of shape (queries,).
         queries: The query of each pair, int64 of the shape of the pairs.
@@ -42,15 +42,11 @@ class HistogramInputs(NamedTuple):
 
 
 class UnitVectors:
-    """Unit vectors of words, such that their products are exact.
+    """Unit vectors of words whose products are exact.
 
     Components are rounded to multiples of 2^-11. Sums of their products are then multiples of 2^-22, which float32
-    holds without rounding, so a cosine does not depend on what it is computed together with, and never falls into
-    another bin because of other rows of a frame. Cosines change by about 0.0002, where bins are 0.07 wide.
-
-    Args:
-        spaces: The word embeddings.
-        space: Which of their two vectors a word has.
+    holds without rounding, so a cosine does not depend on what else is computed with it, and never falls into another
+    bin because of other rows of a frame. Cosines change by about 0.0002, where bins are 0.07 wide.
     """
 
     def __init__(self, spaces: EmbeddingSpaces, space: Space):
@@ -74,7 +70,7 @@ class UnitVectors:
         return np.append(self.spaces.ids(terms), np.int32(-1))
 
     def rows_of(self, vocabulary: Vocabulary) -> np.ndarray:
-        """The rows of a vocabulary's terms; those of the last vocabulary are kept."""
+        """The rows of a vocabulary's terms; the rows of the last vocabulary are remembered."""
         return self._rows(lambda: self.rows(vocabulary.terms), vocabulary)
 
     def __reduce__(self) -> tuple:
@@ -91,15 +87,15 @@ class Histograms(Reader):
 
     Args:
         spaces: The word embeddings.
-        space: Which of their two vectors a word has.
+        space: Which of a word's two vectors to use.
         bins: Bins of a histogram, at most 256.
         query_terms: Terms of a query that count; None for all.
         document_terms: Terms of a document that count; None for all.
-        gates_by_idf: Whether the input of a term's gate is its idf; otherwise it is the term's vector.
+        gates_by_idf: Whether the input of a term's gate is its idf, or else its vector.
 
     Attributes:
-        frequencies: The terms to train on with their document frequencies; None before :meth:`build`, or if gates are
-            not by idf.
+        frequencies: The training terms with their document frequencies; None before :meth:`build`, or if gates do not
+            use idf.
     """
 
     def __init__(
@@ -138,24 +134,14 @@ class Histograms(Reader):
         return sequences
 
     def pair(self, query_texts: Sequence[str], documents: PackedSequences, vocabulary: Vocabulary) -> "HistogramPairs":
-        """Queries and documents of which the histograms of any pairs can be taken."""
-        sequences, terms = pack_texts(query_texts)
-        rows = self.units.rows(terms)
-        return HistogramPairs(
-            queries=sequences,
-            query_ids=vocabulary.ids(terms),
-            query_rows=rows,
-            gates=self._word_vectors(rows[:-1]) if self.frequencies is None else idf(terms, self.frequencies)[:, None],
-            documents=documents,
-            document_rows=self.units.rows_of(vocabulary),
-            matrix=self.units.matrix,
-            bins=self.bins,
-            query_terms=self.query_terms,
-            document_terms=self.document_terms,
-        )
+        """Queries and documents to take batches of histograms from."""
+        return HistogramPairs(self, query_texts, documents, vocabulary)
 
-    def _word_vectors(self, rows: np.ndarray) -> np.ndarray:
-        """The vectors of words as they are; zeros where there is none."""
+    def gates(self, terms: Sequence[str]) -> np.ndarray:
+        """Inputs of the gates of terms, float32 of shape (terms, features): idf, or vectors, zeros without one."""
+        if self.frequencies is not None:
+            return idf(terms, self.frequencies)[:, None]
+        rows = self.units.spaces.ids(terms)
         vectors = np.zeros((len(rows), self.units.spaces.dim), dtype=np.float32)
         vectors[rows >= 0] = self.units.spaces.vectors(self.units.space)[rows[rows >= 0]]
         return vectors
@@ -177,60 +163,42 @@ class Histograms(Reader):
         if self.frequencies is not None:
             arrays["document frequencies"] = self.frequencies.document_frequency
             vocabularies.append(self.frequencies)
-        return arrays, ["\n".join(one.terms).encode(errors="surrogatepass") for one in vocabularies]
+        return arrays, ["\n".join(words.terms).encode(errors="surrogatepass") for words in vocabularies]
 
 
 class HistogramPairs:
-    """Queries and documents of which the histograms of any pairs can be taken, see :class:`Histograms`.
+    """Queries and documents to take batches of histograms from, see :class:`Histograms`.
 
     Similarities are computed once for each distinct term of some queries and each distinct term of their documents.
     Documents are turned into bags, their distinct terms with counts, which are fewer where words repeat.
 
     Args:
-        queries: Queries as ids over their own terms.
-        query_ids: The id of each of these among the documents' terms, -1 for those that no document has.
-        query_rows: Their rows in ``matrix``, and one for an unknown term behind them.
-        gates: Their gates' inputs, float32 of shape (terms, features).
-        documents: Documents as ids over their own terms; may be memory-mapped.
-        document_rows: Rows of these terms in ``matrix``, likewise.
-        matrix: Unit vectors.
-        bins: Bins of a histogram, at most 256.
-        query_terms: Terms of a query that count; None for all.
-        document_terms: Terms of a document that count; None for all.
+        reader: What to read of them.
+        query_texts: The queries.
+        documents: The documents as term ids; may be memory-mapped.
+        vocabulary: Their terms.
     """
 
     def __init__(
-        self,
-        *,
-        queries: PackedSequences,
-        query_ids: np.ndarray,
-        query_rows: np.ndarray,
-        gates: np.ndarray,
-        documents: PackedSequences,
-        document_rows: np.ndarray,
-        matrix: np.ndarray,
-        bins: int,
-        query_terms: int | None = None,
-        document_terms: int | None = None,
+        self, reader: Histograms, query_texts: Sequence[str], documents: PackedSequences, vocabulary: Vocabulary
     ):
-        self.queries = queries.take(np.arange(len(queries)), max_terms=query_terms)
-        self.documents, self.document_terms, self._occurrences = documents, document_terms, None
+        sequences, terms = pack_texts(query_texts)
+        self.bins, self.matrix, self.document_terms = reader.bins, reader.units.matrix, reader.document_terms
+        self.queries = sequences.take(np.arange(len(sequences)), max_terms=reader.query_terms)
+        self.documents, self._occurrences = documents, None
         if len(documents.terms) <= TERMS_IN_BAGS:
-            self.documents, self._occurrences = _bags(documents, document_terms)
-        self.matrix, self.bins = matrix, bins
-        self._query_ids, self._query_rows = np.append(query_ids, np.int32(-1)), query_rows
-        self._document_rows = document_rows
+            self.documents, self._occurrences = _bags(documents, reader.document_terms)
+        # The row of each term in the matrix, its id among the documents' terms, and the inputs of its gate; each array
+        # ends with those of an unknown term, -1.
+        self._query_rows, self._document_rows = reader.units.rows(terms), reader.units.rows_of(vocabulary)
+        self._query_ids = np.append(vocabulary.ids(terms), np.int32(-1))
+        gates = reader.gates(terms)
         self._gates = np.append(gates, np.zeros((1, gates.shape[1]), dtype=np.float32), axis=0)
-        self._numbering = Numbering(len(document_rows))
+        self._numbering = Numbering(len(self._document_rows))
         self._remembered: tuple[np.ndarray, np.ndarray, list] | None = None
 
     def batch(self, queries: np.ndarray, documents: np.ndarray) -> HistogramInputs:
-        """Some pairs.
-
-        Args:
-            queries: Numbers of queries, int64 of shape (pairs,) or (groups,).
-            documents: Numbers of documents, int64 of shape (pairs,) or (groups, documents per group).
-        """
+        """Pairs by numbers, of shape (pairs,) each, or (groups,) and (groups, documents per group)."""
         distinct, rows = np.unique(queries, return_inverse=True)
         rows = rows.reshape(queries.shape)
         if documents.ndim == 2:
@@ -248,16 +216,9 @@ class HistogramPairs:
     def batches(
         self, queries: np.ndarray, documents: np.ndarray, most: int, *, remember: bool
     ) -> Iterable[tuple[np.ndarray, HistogramInputs]]:
-        """All of the pairs, a batch at a time.
+        """Numbers of pairs with their batch, for all of the given pairs and ``most`` pairs at a time.
 
-        Args:
-            queries: The query of each pair, int64 of shape (pairs,).
-            documents: The document of each pair.
-            most: Pairs per batch.
-            remember: Keep the batches in memory, and return them when called again for the same arrays.
-
-        Returns:
-            Numbers of pairs, and their batch.
+        With ``remember``, the batches stay in memory for the next call with the very same arrays.
         """
         if self._remembered is not None and self._remembered[0] is queries and self._remembered[1] is documents:
             return self._remembered[2]
@@ -269,15 +230,9 @@ class HistogramPairs:
         return batches
 
     def blocks(self, queries: np.ndarray, documents: np.ndarray, most: int | None = None) -> list[np.ndarray]:
-        """Divide pairs so that those of similar queries are counted together.
+        """Divide pairs into blocks, so that pairs of similar queries are counted together.
 
-        Args:
-            queries: The query of each pair, int64 of shape (pairs,).
-            documents: The document of each pair.
-            most: Pairs per block; None for few queries per block.
-
-        Returns:
-            Numbers of the pairs of each block.
+        Blocks are numbers of pairs, at most ``most``; by default, of few queries.
         """
         lengths = np.diff(self.queries.offsets)[queries]
         order = np.lexsort((queries, lengths))
@@ -350,12 +305,7 @@ def _compact(counts: np.ndarray) -> np.ndarray:
 
 
 def count_documents(documents: PackedSequences, vocabulary: Vocabulary) -> Vocabulary:
-    """The vocabulary with the number of documents that have each term; as it is if it has these numbers already.
-
-    Args:
-        documents: Documents as term ids.
-        vocabulary: The terms.
-    """
+    """The vocabulary with the number of documents that have each term, unless it has these numbers already."""
     if vocabulary.document_frequency is not None:
         return vocabulary
     bags = bag_of_words(documents, len(vocabulary))
@@ -365,10 +315,6 @@ def count_documents(documents: PackedSequences, vocabulary: Vocabulary) -> Vocab
 
 def idf(terms: Sequence[str], frequencies: Vocabulary) -> np.ndarray:
     """ln((N + 1) / df) of each term, float32; that of df = 1 for terms that no document has.
-
-    Args:
-        terms: The terms.
-        frequencies: Terms with their document frequencies in N documents.
 
     Example::
 

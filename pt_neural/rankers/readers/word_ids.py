@@ -20,7 +20,7 @@ from pt_neural.text.vocabulary import LastVocabulary
 class WordIdGroups(NamedTuple):
     """A batch of groups of a query and several documents, as ids of words.
 
-    Ids below ``num_known`` are rows of the embeddings, the id ``num_known`` is padding, and those above are of unknown
+    Ids below ``num_known`` are rows of the embeddings, the id ``num_known`` is padding, and ids above belong to unknown
     words: equal words have equal ids, different words different ones.
 
     Attributes:
@@ -35,25 +35,25 @@ class WordIdGroups(NamedTuple):
 
     @property
     def query_mask(self) -> Tensor:
-        """Where queries have words, and no padding: bool of shape (groups, query words)."""
+        """Whether there is a word, not padding: bool of shape (groups, query words)."""
         return self.queries != self.num_known
 
     @property
     def document_mask(self) -> Tensor:
-        """Where documents have words, and no padding: bool of shape (groups, documents, document words)."""
+        """Whether there is a word, not padding: bool of shape (groups, documents, document words)."""
         return self.documents != self.num_known
 
 
 class WordIds(Reader):
     """Reads texts as ids of words, for networks that train word embeddings.
 
-    A word of the embeddings has its row as id. Every unknown word has an id of its own beyond them, a hash of its
-    letters, so that it matches itself exactly and nothing else. A document's word that a forward index left out matches
-    no query word.
+    The id of a word of the embeddings is its row. Every unknown word has an id of its own after those, a hash of its
+    letters, so that it matches itself exactly and nothing else. A word of a document that is missing in the forward
+    index matches no query word.
 
     Args:
         spaces: The word embeddings that training starts from.
-        space: Which of their two vectors a word has, ``"in"`` or ``"out"``.
+        space: Which of a word's two vectors to use, ``"in"`` or ``"out"``.
         query_terms: Words of a query that are read.
         document_terms: Words of a document that are read.
 
@@ -80,15 +80,15 @@ class WordIds(Reader):
         return len(self.spaces)
 
     def embedding(self) -> "WordEmbedding":
-        """A new layer that gives ids their vectors, which start as those of the embedding spaces."""
+        """A new layer from ids to vectors, which starts with the vectors of the embedding spaces."""
         return WordEmbedding(self.spaces.vectors(self.space))
 
     def build(self, query_texts: Sequence[str], documents: PackedSequences, vocabulary: Vocabulary) -> None:
-        """Check that some word to train on has an embedding; there is nothing to learn."""
+        """Check that a word of the documents has an embedding; there is nothing to learn."""
         require_known_words(self.spaces, vocabulary)
 
     def ids(self, terms: Sequence[str]) -> np.ndarray:
-        """The id of each term, then that of lost terms, which -1 selects: int64."""
+        """The id of each term, then the id of missing terms, which -1 selects: int64."""
         ids = np.append(self.spaces.ids(terms).astype(np.int64), self.num_known + 1)
         for place in np.flatnonzero(ids < 0):
             ids[place] = self.num_known + 2 + _hash(terms[place])
@@ -105,7 +105,7 @@ class WordIds(Reader):
         return PaddedTexts(sequences, ids, self.document_terms, self.num_known)
 
     def pair(self, query_texts: Sequence[str], documents: PackedSequences, vocabulary: Vocabulary) -> "WordIdPairs":
-        """Queries and documents of which any pairs can be taken."""
+        """Queries and documents to take batches of pairs from."""
         return WordIdPairs(self.read_queries(query_texts), self.read_documents(documents, vocabulary), self.num_known)
 
     def save(self, directory: Path) -> None:
@@ -137,14 +137,7 @@ class WordEmbedding(nn.Embedding):
 
 
 class PaddedTexts:
-    """Texts as padded ids, of which any batch can be taken.
-
-    Args:
-        sequences: Texts as term ids, -1 for lost terms; may be memory-mapped.
-        ids: What :meth:`WordIds.ids` returned for the terms.
-        max_terms: Words of a text that are read.
-        padding: The id that pads texts.
-    """
+    """Texts as padded ids, from term ids and the ids that :meth:`WordIds.ids` gave for the terms."""
 
     def __init__(self, sequences: PackedSequences, ids: np.ndarray, max_terms: int, padding: int):
         self.sequences, self.max_terms, self.padding = sequences, max_terms, padding
@@ -163,19 +156,13 @@ class PaddedTexts:
 
 
 class WordIdPairs:
-    """Queries and documents of which any pairs can be taken.
-
-    Args:
-        queries: The queries.
-        documents: The documents.
-        num_known: Number of words with an embedding.
-    """
+    """Queries and documents to take batches of pairs from."""
 
     def __init__(self, queries: PaddedTexts, documents: PaddedTexts, num_known: int):
         self.queries, self.documents, self.num_known = queries, documents, num_known
 
     def batch(self, queries: np.ndarray, documents: np.ndarray) -> WordIdGroups:
-        """Groups of a query each: numbers of shape (groups,) and (groups, documents a group)."""
+        """Groups of a query and its documents: numbers of shape (groups,) and (groups, documents per group)."""
         ids = self.documents.take(documents.ravel())  # (groups * documents, document words)
         return WordIdGroups(self.queries.take(queries), ids.view(*documents.shape, ids.shape[1]), self.num_known)
 

@@ -33,8 +33,7 @@ class Pairing(NamedTuple):
     """Which queries of a batch its documents are matched with.
 
     Attributes:
-        queries: Queries of each document, int64 of shape (documents, most queries of one document); 0 where it has
-            fewer.
+        queries: Queries of each document, int64 of shape (documents, most queries of one document), padded with 0.
         places: The place of each pair in ``queries``, read as one row; int64, of the shape of the pairs.
     """
 
@@ -43,96 +42,19 @@ class Pairing(NamedTuple):
 
 
 class PairInputs(NamedTuple):
-    """A batch of pairs of a query and a document; each query and each document stands in it once.
+    """A batch of pairs of a query and a document; each text is in the batch once.
 
     Attributes:
-        matches: Exact matches of each pair; None if the network does not look at them.
+        matches: Exact matches of each pair; None if the network does not use them.
         pairing: Which queries the documents are matched with.
-        queries: The queries as sequences of words; None if the network looks at exact matches only, or has read them.
-        documents: The documents, the longest first; None likewise.
+        queries: The queries as sequences of words; None if the network uses exact matches only, or has read them.
+        documents: The documents, the longest first; None in the same cases.
     """
 
     matches: Matches | None
     pairing: Pairing
     queries: HashedTexts | None = None
     documents: HashedTexts | None = None
-
-
-class PairTexts:
-    """Queries and documents of which any pairs can be taken.
-
-    Args:
-        queries: Queries as ids of the documents' terms, -1 for terms that no document has.
-        documents: Documents as term ids; may be memory-mapped.
-        num_terms: Number of the documents' terms.
-        document_terms: Terms of a document that count.
-        matches: Whether exact matches are wanted.
-        hashed_queries: The queries as sequences of words; None if words are not wanted.
-        hashed_documents: The documents likewise.
-
-    Attributes:
-        lengths: Number of terms of each document that count, int64.
-    """
-
-    def __init__(
-        self,
-        queries: PackedSequences,
-        documents: PackedSequences,
-        num_terms: int,
-        *,
-        document_terms: int,
-        matches: bool = True,
-        hashed_queries: HashedCorpus | None = None,
-        hashed_documents: HashedCorpus | None = None,
-    ):
-        self.queries = queries
-        self.documents = documents
-        self.document_terms = document_terms
-        self.matches = matches
-        self.hashed_queries = hashed_queries
-        self.hashed_documents = hashed_documents
-        self.lengths = np.minimum(np.diff(documents.offsets), document_terms)
-        self._table = np.zeros(num_terms + 1, dtype=np.int32)
-
-    def batch(self, queries: np.ndarray, documents: np.ndarray) -> PairInputs:
-        """Some pairs.
-
-        Args:
-            queries: Numbers of queries, int64 of shape (pairs,) or (groups,).
-            documents: Numbers of documents, int64 of shape (pairs,) or (groups, documents per group).
-        """
-        if documents.ndim == 2:
-            queries = np.repeat(queries[:, None], documents.shape[1], axis=1)
-        distinct_queries, query_rows = np.unique(queries, return_inverse=True)
-        distinct_documents, document_rows = np.unique(documents, return_inverse=True)
-        order = np.argsort(-self.lengths[distinct_documents], kind="stable")
-        document_rows = np.argsort(order)[document_rows.reshape(documents.shape)]
-        pairs = PairInputs(
-            self.find_matches(queries.ravel(), documents.ravel()) if self.matches else None,
-            pair_up(query_rows.reshape(documents.shape), document_rows),
-        )
-        if self.hashed_queries is None:
-            return pairs
-        hashed_documents = self.hashed_documents.take(distinct_documents[order])
-        return pairs._replace(queries=self.hashed_queries.take(distinct_queries), documents=hashed_documents)
-
-    def match(self, queries: np.ndarray, documents: np.ndarray, document_rows: np.ndarray) -> PairInputs:
-        """Some pairs of texts that a network has read already.
-
-        Args:
-            queries: Numbers of queries, int64 of shape (pairs,).
-            documents: Numbers of documents, likewise.
-            document_rows: The row of each pair's document in what the network has made of documents, likewise.
-        """
-        return PairInputs(
-            self.find_matches(queries, documents) if self.matches else None, pair_up(queries, document_rows)
-        )
-
-    def find_matches(self, queries: np.ndarray, documents: np.ndarray) -> Matches:
-        """Exact matches of pairs, given by numbers of queries and documents, int64 of shape (pairs,)."""
-        return exact_matches(
-            self.queries, queries, self.documents, documents, self._table, max_terms=self.document_terms
-        )
 
 
 class WordPairs(Reader):
@@ -143,10 +65,10 @@ class WordPairs(Reader):
         document_terms: Terms of a document that count.
         matches: Whether to look for exact matches.
         ngram_sizes: Lengths of the letter n-grams of ``#term#``; None if the network does not read words.
-        num_ngrams: Only so many n-grams count, the most frequent ones of the documents to train on.
+        num_ngrams: Number of n-grams to keep, the most frequent ones of the training documents.
 
     Attributes:
-        hashing: The n-grams of the documents to train on; None before :meth:`build`, or if words are not read.
+        hashing: The n-grams of the training documents; None before :meth:`build`, or if words are not read.
     """
 
     def __init__(
@@ -181,24 +103,9 @@ class WordPairs(Reader):
         bags = self._bags(partial(word_bags, vocabulary.terms, self.hashing), vocabulary)
         return HashedCorpus(sequences, bags, max_terms=self.document_terms, keep_rest=False)
 
-    def pair(self, query_texts: Sequence[str], documents: PackedSequences, vocabulary: Vocabulary) -> PairTexts:
-        """Queries and documents of which any pairs can be taken."""
-        sequences, terms = pack_texts(query_texts)
-        queries = sequences.take(np.arange(len(sequences)), max_terms=self.query_terms)
-        ids, num_terms = vocabulary.ids(terms), len(vocabulary)
-        hashed_queries = hashed_documents = None
-        if self.hashing is not None:
-            hashed_queries = HashedCorpus(queries, word_bags(terms, self.hashing))
-            hashed_documents = self.read_documents(documents, vocabulary)
-        return PairTexts(
-            PackedSequences(ids[queries.terms], queries.offsets),
-            documents,
-            num_terms,
-            document_terms=self.document_terms,
-            matches=self.matches,
-            hashed_queries=hashed_queries,
-            hashed_documents=hashed_documents,
-        )
+    def pair(self, query_texts: Sequence[str], documents: PackedSequences, vocabulary: Vocabulary) -> "PairTexts":
+        """Queries and documents to take batches of pairs from."""
+        return PairTexts(self, query_texts, documents, vocabulary)
 
     def save(self, directory: Path) -> None:
         """Write the n-grams, if there are any."""
@@ -215,13 +122,68 @@ class WordPairs(Reader):
         return {}, [] if self.hashing is None else ["\n".join(self.hashing.ngrams).encode(errors="surrogatepass")]
 
 
-def pair_up(queries: np.ndarray, documents: np.ndarray) -> Pairing:
-    """Group pairs by document.
+class PairTexts:
+    """Queries and documents, as ids of the documents' terms, to take batches of pairs from.
 
     Args:
-        queries: The query of each pair, int64 of any shape.
-        documents: The document of each pair, from 0 without gaps, of the same shape.
+        reader: What to read of them.
+        query_texts: The queries.
+        documents: The documents as term ids; may be memory-mapped.
+        vocabulary: Their terms.
+
+    Attributes:
+        lengths: Number of terms of each document that count, int64.
+        hashed_queries: The queries as sequences of words; None if words are not read.
+        hashed_documents: The documents as sequences of words; None if words are not read.
     """
+
+    def __init__(
+        self, reader: WordPairs, query_texts: Sequence[str], documents: PackedSequences, vocabulary: Vocabulary
+    ):
+        self.matches, self.document_terms = reader.matches, reader.document_terms
+        sequences, terms = pack_texts(query_texts)
+        queries = sequences.take(np.arange(len(sequences)), max_terms=reader.query_terms)
+        ids, num_terms = vocabulary.ids(terms), len(vocabulary)
+        self.queries, self.documents = PackedSequences(ids[queries.terms], queries.offsets), documents
+        self.lengths = np.minimum(np.diff(documents.offsets), reader.document_terms)
+        self.hashed_queries = self.hashed_documents = None
+        if reader.hashing is not None:
+            self.hashed_queries = HashedCorpus(queries, word_bags(terms, reader.hashing))
+            self.hashed_documents = reader.read_documents(documents, vocabulary)
+        self._table = np.zeros(num_terms + 1, dtype=np.int32)
+
+    def batch(self, queries: np.ndarray, documents: np.ndarray) -> PairInputs:
+        """Pairs by numbers, of shape (pairs,) each, or (groups,) and (groups, documents per group)."""
+        if documents.ndim == 2:
+            queries = np.repeat(queries[:, None], documents.shape[1], axis=1)
+        distinct_queries, query_rows = np.unique(queries, return_inverse=True)
+        distinct_documents, document_rows = np.unique(documents, return_inverse=True)
+        order = np.argsort(-self.lengths[distinct_documents], kind="stable")
+        document_rows = np.argsort(order)[document_rows.reshape(documents.shape)]
+        pairs = PairInputs(
+            self.find_matches(queries.ravel(), documents.ravel()) if self.matches else None,
+            pair_up(query_rows.reshape(documents.shape), document_rows),
+        )
+        if self.hashed_queries is None:
+            return pairs
+        hashed_documents = self.hashed_documents.take(distinct_documents[order])
+        return pairs._replace(queries=self.hashed_queries.take(distinct_queries), documents=hashed_documents)
+
+    def match(self, queries: np.ndarray, documents: np.ndarray, document_rows: np.ndarray) -> PairInputs:
+        """Pairs of texts that a network has read already; ``document_rows`` are the documents' rows in the result."""
+        return PairInputs(
+            self.find_matches(queries, documents) if self.matches else None, pair_up(queries, document_rows)
+        )
+
+    def find_matches(self, queries: np.ndarray, documents: np.ndarray) -> Matches:
+        """Exact matches of pairs, given by numbers of queries and documents, int64 of shape (pairs,)."""
+        return exact_matches(
+            self.queries, queries, self.documents, documents, self._table, max_terms=self.document_terms
+        )
+
+
+def pair_up(queries: np.ndarray, documents: np.ndarray) -> Pairing:
+    """Group pairs by document, which are numbered from 0 without gaps; both arrays are int64 of one shape."""
     query_rows, document_rows = queries.ravel(), documents.ravel()
     order = np.argsort(document_rows, kind="stable")
     counts = np.bincount(document_rows)
@@ -242,20 +204,11 @@ def exact_matches(
     *,
     max_terms: int | None = None,
 ) -> Matches:
-    """Find the terms of queries in documents.
+    """Find the terms of queries in documents, for pairs of both.
 
-    Each term of a document is looked up once in a table of the query's terms, however many those are.
-
-    Args:
-        queries: Queries as term ids of the documents, -1 for terms that no document has.
-        query_rows: The query of each pair, int64 of shape (pairs,).
-        documents: Documents as term ids.
-        document_rows: The document of each pair, int64 of shape (pairs,).
-        table: Zeros, int32, one for each term id and one more; zeros again in the end.
-        max_terms: Terms of a document that are looked at; None for all.
-
-    Returns:
-        Matches of as many query terms per pair as the longest of all queries has.
+    Each term of a document is looked up once in a table of the query's terms, however many there are. The table is
+    int32 zeros, one for each term id and one more, and is zeros again in the end. The result has as many query terms
+    for each pair as the longest of all queries.
     """
     width = int(np.diff(queries.offsets).max(initial=0))
     order = np.argsort(query_rows, kind="stable")  # pairs of the same query follow each other
@@ -283,14 +236,14 @@ def exact_matches(
             hits.append(matched + offsets[first])
     hit = np.concatenate(hits)
     pair = np.searchsorted(offsets, hit, side="right") - 1
-    row = order[pair] * width + np.concatenate(slots)  # of the interaction matrices: a query term of a pair
+    row = order[pair] * width + np.concatenate(slots)  # a query term of a pair, a row of the interaction matrices
     sequence = np.argsort(row, kind="stable")
     ends = np.cumsum(np.bincount(row, minlength=len(query_rows) * width))
     return Matches(torch.from_numpy((hit - offsets[pair])[sequence]), torch.from_numpy(np.append(0, ends)))
 
 
 def _by_occurrence(terms: np.ndarray) -> list[np.ndarray]:
-    """Places of known terms: those of the first occurrence of each term, then of the second, and so on."""
+    """Places of known terms: of the first occurrence of each term, then of the second, and so on."""
     places = np.flatnonzero(terms >= 0)
     found = []
     while len(places):

@@ -105,7 +105,7 @@ def test_neighbours_are_the_nearest_rows_of_term_vectors_and_singular_values(lsa
     assert near.is_monotonic_decreasing
     assert near["giraffe"] == pytest.approx(1)
     assert near["okapi"] == pytest.approx(a @ b / np.linalg.norm(a) / np.linalg.norm(b), abs=1e-6)
-    with pytest.raises(KeyError, match="'zebra' is none of"):
+    with pytest.raises(KeyError, match="'zebra' is not one of"):
         lsa.neighbours("zebra")
 
 
@@ -213,6 +213,8 @@ def test_clear_errors(corpus):
         fitted([*ENGINES, {"docno": "copy", "text": "tulip garden soil"}], dim=6)
     with pytest.raises(ValueError, match="two terms or more that occur at least 9 times"):
         fitted(corpus, min_count=9)
+    with pytest.raises(ValueError, match="no term of the 6 documents occurs at least 99 times"):
+        fitted(corpus, min_count=99)
     with pytest.raises(ValueError, match="no documents"):
         fitted([])
     with pytest.raises(TypeError, match="iterable of dicts"):

@@ -188,10 +188,9 @@ def test_scores_worked_word_by_word(model):
     assert np.std(expected) > 0.05
 
 
-@pytest.mark.parametrize("batch_size", [1, 7])
-def test_batches_of_any_size(model, batch_size):
+def test_batches_of_any_size(model):
     copy = pickle.loads(pickle.dumps(model))
-    copy.batch_size = batch_size
+    copy.batch_size = 7
     np.testing.assert_allclose(scores(copy, CANDIDATES), scores(model, CANDIDATES), atol=1e-6)
 
 
@@ -355,7 +354,7 @@ FREQUENT, RARE = 20, 400
 
 
 def training(**options) -> pn.Training:
-    settings = {"epochs": 10, "batch_size": 32, "learning_rate": 0.02, "negatives": "judged", "num_negatives": 2}
+    settings = {"epochs": 8, "batch_size": 32, "learning_rate": 0.05, "negatives": "judged", "num_negatives": 2}
     return pn.Training(**{**settings, "verbose": False, "device": "cpu", **options})
 
 

@@ -156,10 +156,10 @@ def word_vectors(sequences: PackedSequences, vocabulary: Vocabulary) -> csr_arra
 
 def test_what_is_not_hashed_is_named(sequences, vocabulary):
     for word in ("zebra", "frigate ship", ""):
-        with pytest.raises(KeyError, match=f"'{word}' is none of the 8 words that are hashed"):
+        with pytest.raises(KeyError, match=f"'{word}' is not one of the 8 words that are hashed"):
             built(sequences, vocabulary, bins=2).nearest(word, vocabulary, k=3)
     for bigram in ("frigate", "zebra ship", "sea war", "war ship sea"):
-        with pytest.raises(KeyError, match=f"'{bigram}' is none of the . 2-grams that are hashed"):
+        with pytest.raises(KeyError, match=f"'{bigram}' is not one of the . 2-grams that are hashed"):
             built(sequences, vocabulary, bins=2, ngrams=2).nearest(bigram, vocabulary, k=3)
 
 

@@ -342,7 +342,7 @@ def test_unfitted_models_and_unknown_words():
         lambda: model.word_weights(None, ["zebra", "sea"]),
         lambda: model.neighbours("zebra", side="document"),
     ):
-        with pytest.raises(KeyError, match=r"'zebra' is none of the \d+ words that SSI\('low-rank', dim=3\) knows in"):
+        with pytest.raises(KeyError, match=r"'zebra' is not one of the \d+ words that SSI\(.*\) knows in"):
             use()
     with pytest.raises(KeyError, match="knows in documents, all in lower case"):
         model.neighbours("Sea", side="document")
@@ -353,7 +353,7 @@ def test_unfitted_models_and_unknown_words():
     with pytest.raises(ValueError, match="only kind='correlated-hash' replaces words by others, not 'low-rank'"):
         model.dice_neighbours("sea")
     hashed = fit("correlated-hash")
-    with pytest.raises(KeyError, match=r"'zebra' is none of the \d+ words that are hashed"):
+    with pytest.raises(KeyError, match=r"'zebra' is not one of the \d+ words that are hashed"):
         hashed.dice_neighbours("zebra")
     with pytest.raises(ValueError, match="k must be at least 1"):
         hashed.dice_neighbours("sea", k=0)
@@ -363,7 +363,7 @@ def test_unfitted_models_and_unknown_words():
 
 def test_what_monolingual_tuples_need():
     for kind in (kind for kind in KINDS if kind != "low-rank"):
-        with pytest.raises(ValueError, match=f"monolingual tuples share V, which kind='{kind}' has none of: choose"):
+        with pytest.raises(ValueError, match=f"monolingual tuples share V, which kind='{kind}' does not have: choose"):
             fit(kind, monolingual=(CANDIDATES, QRELS))
     for wrong in (CANDIDATES, (CANDIDATES,), (CANDIDATES, "qrels")):
         with pytest.raises(TypeError, match=r"monolingual must be a pair of frames, \(candidates, qrels\)"):
