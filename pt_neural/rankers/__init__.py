@@ -8,6 +8,7 @@ _FILES = {
     "DocumentRepresentations": "kept.document_representations",
     "InteractionRanker": "interaction",
     "KeptInteractionOptions": "options",
+    "LearnedOptions": "options",
     "LanguageModelRanker": "language_model",
     "Mixture": "mixture",
     "Ranker": "ranker",
