@@ -22,9 +22,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from parts import matchzoo
-from parts.kept import keep
 from parts.machine import machine_rates, print_machine
-from parts.rates import line, merged, rate, spread
+from parts.rates import keep, line, merged, rate, spread
 from parts.synthetic import Texts, candidate_frame, synthetic_candidates, synthetic_texts
 
 import pt_neural as pn

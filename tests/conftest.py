@@ -5,6 +5,7 @@ from pathlib import Path
 # Tests that share a machine with others, one process beside another, take one core each; libraries read this once.
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 
 import pandas as pd
 import pyterrier as pt
@@ -15,7 +16,7 @@ os.environ.setdefault("PT_TEST_TRANSFORMER_REPORTS", "0")
 os.environ.setdefault("MPLBACKEND", "agg")
 
 # A first example may load a library; what is slow shows in pytest's durations.
-settings.register_profile("suite", deadline=None)
+settings.register_profile("suite", deadline=None, max_examples=30)
 settings.load_profile("suite")
 
 # A shell's background job ignores Ctrl-C, and so would the processes that tests start and interrupt.

@@ -1,14 +1,15 @@
-"""The notebooks: what is stored is whole and clean, and every cell runs, in small.
+"""The notebooks: stored outputs are complete and clean, and every cell runs with small parameters.
 
-A notebook has one cell tagged ``parameters``, which assigns constants. The same names with small values are in that
-cell's metadata under ``small``; here they take the place of the cell. The notebook then runs in a folder that holds
-two small collections, ``neural:folder:small`` and ``neural:folder:small-links``: ``neural:pydocs`` and its links,
-cut down to two packages.
+Each notebook has one cell tagged ``parameters``, which assigns constants; the metadata of this cell has small values
+for them under ``small``. The test of a run replaces the cell by these values. It runs the notebook in a folder with two
+small collections, ``neural:folder:small`` and ``neural:folder:small-links``: ``neural:pydocs`` and its links, cut down
+to two packages.
 """
 
 import ast
 import json
 import re
+from importlib import import_module
 from pathlib import Path
 
 import nbformat
@@ -16,6 +17,8 @@ import pandas as pd
 import pyterrier as pt
 import pytest
 from nbclient import NotebookClient
+
+import pt_neural as pn
 
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
 PACKAGES = ("networkx", "numpy")
@@ -36,8 +39,8 @@ def place(tmp_path_factory) -> Path:
 def write_small(dataset: pt.datasets.Dataset, folder: Path) -> None:
     """Write the documents of a few packages, and the queries with an answer among them, in the BEIR layout."""
     (folder / "qrels").mkdir(parents=True)
-    documents = [one for one in dataset.get_corpus_iter(verbose=False) if one["package"] in PACKAGES]
-    docnos = {one["docno"] for one in documents}
+    documents = [doc for doc in dataset.get_corpus_iter(verbose=False) if doc["package"] in PACKAGES]
+    docnos = {doc["docno"] for doc in documents}
     queries = []
     for split in ("train", "dev", "test"):
         qrels = dataset.get_qrels(split)
@@ -45,7 +48,7 @@ def write_small(dataset: pt.datasets.Dataset, folder: Path) -> None:
         queries.append(dataset.get_topics(split).query("qid in @qrels.qid"))
         columns = {"qid": "query-id", "docno": "corpus-id", "label": "score"}
         qrels[list(columns)].rename(columns=columns).to_csv(folder / "qrels" / f"{split}.tsv", sep="\t", index=False)
-    write_lines(folder / "corpus.jsonl", [{"_id": one.pop("docno"), **one} for one in documents])
+    write_lines(folder / "corpus.jsonl", [{"_id": doc.pop("docno"), **doc} for doc in documents])
     topics = pd.concat(queries).rename(columns={"qid": "_id", "query": "text"})
     write_lines(folder / "queries.jsonl", topics[["_id", "text"]].to_dict("records"))
 
@@ -63,13 +66,13 @@ def code_cells(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
 
 
 def parameters(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """The one cell tagged so."""
+    """The cell tagged ``parameters``."""
     (cell,) = (cell for cell in code_cells(notebook) if "parameters" in cell.metadata.get("tags", []))
     return cell
 
 
 def shown(notebook: nbformat.NotebookNode) -> list[str]:
-    """Every text that the notebook puts on screen; pictures are left out."""
+    """All text that the notebook shows, without pictures."""
     texts = []
     for cell in notebook.cells:
         texts.append(cell.source)
@@ -80,7 +83,7 @@ def shown(notebook: nbformat.NotebookNode) -> list[str]:
 
 
 def troubles(notebook: nbformat.NotebookNode) -> list[str]:
-    """Errors; what went to the stream of warnings and progress bars; and paths of the machine that it ran on."""
+    """Errors, warnings and progress bars, and paths of the machine that it ran on."""
     outputs = [output for cell in code_cells(notebook) for output in cell.outputs]
     errors = [f"{output.ename}: {output.evalue}" for output in outputs if output.output_type == "error"]
     warnings = [output.text for output in outputs if output.get("name") == "stderr"]
@@ -109,6 +112,20 @@ def test_parameters_have_small_values(path):
     assert set(cell.metadata["small"]) == assigned
 
 
+def test_names_of_the_package_exist(path):
+    """Imports resolve, and schematics in stored outputs name classes by where they are now."""
+    tree = ast.parse("\n".join(cell.source for cell in code_cells(read(path))))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("pt_neural"):
+            assert all(hasattr(import_module(node.module), alias.name) for alias in node.names)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "pn":
+            assert hasattr(pn, node.attr)
+    for name in set(re.findall(r"^\s+(pt_neural\.[\w.]+)$", "\n".join(shown(read(path))), re.MULTILINE)):
+        module, _, own = name.rpartition(".")
+        assert hasattr(import_module(module), own), name
+
+
+@pytest.mark.long
 def test_it_runs(path, place, tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     notebook = read(path)
@@ -117,4 +134,4 @@ def test_it_runs(path, place, tmp_path, monkeypatch):
     before = sorted(place.rglob("*"))
     NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(place)}}).execute()
     assert not troubles(notebook)
-    assert sorted(place.rglob("*")) == before  # all that it wrote is in its temporary folder
+    assert sorted(place.rglob("*")) == before  # what it wrote is in its temporary folder

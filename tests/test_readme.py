@@ -1,4 +1,4 @@
-"""The README's block runs as it stands, and its links lead somewhere."""
+"""The README's code runs as it stands, and its links, commands and paths exist."""
 
 import re
 from pathlib import Path
@@ -9,9 +9,9 @@ import pytest
 README = Path(__file__).parents[1] / "README.md"
 TEXT = README.read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", TEXT, flags=re.DOTALL)
-LINKS = sorted({link for link in re.findall(r"\]\(([^)]+)\)", TEXT) if not link.startswith("http")})
 
 
+@pytest.mark.long
 def test_the_block_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
@@ -22,9 +22,20 @@ def test_the_block_runs(tmp_path, monkeypatch):
     plt.close("all")
 
 
-@pytest.mark.parametrize("link", LINKS)
-def test_a_link_leads_somewhere(link):
-    assert (README.parent / link).exists()
+def test_links_and_paths_exist():
+    links = {link for link in re.findall(r"\]\(([^)]+)\)", TEXT) if not link.startswith("http")}
+    paths = set(re.findall(r"`((?:pt_neural|tests)/[\w./]*)`", TEXT))
+    assert len(links) > 20
+    assert len(paths) > 3
+    assert [path for path in sorted(links | paths) if not (README.parent / path).exists()] == []
+
+
+def test_commands_exist():
+    makefile = (README.parent / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
+    assert {"demo", "test", "test-all"} <= set(re.findall(r"(?:^|`)make ([a-z-]+)", TEXT, re.MULTILINE)) <= targets
+    for name in re.findall(r"python -m pipelines\.(\w+)", TEXT):
+        assert (README.parent / "pipelines" / name / "__main__.py").exists()
 
 
 def test_it_stays_short():

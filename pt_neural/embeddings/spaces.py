@@ -130,7 +130,7 @@ class EmbeddingSpaces(pt.Artifact):
 
         The paper gives few settings. Window, epochs and subsampling (5, 5 and 1e-3 in the word2vec program) were
         chosen on the dev queries of ``neural:pydocs``, a collection of 2.6 million words, by
-        ``pipelines/embedding_settings.py``. Much larger collections need fewer epochs.
+        ``pipelines/settings.py``. Much larger collections need fewer epochs.
 
         Args:
             texts: A corpus iterator, a frame of topics (column ``query``, else ``fields``), or an iterable of
@@ -268,10 +268,10 @@ class EmbeddingSpaces(pt.Artifact):
             close = get_close_matches(str(word).lower(), self.vocabulary.terms[:50_000], n=3)
             hint = f"; did you mean {', '.join(map(repr, close))}?" if close else ""
             raise KeyError(f"{word!r} has no vectors{hint}")
-        own = int(self.ids([word])[0])
-        similarity = self.unit_vectors(target) @ self.unit_vectors(source)[own]
+        row = int(self.ids([word])[0])
+        similarity = self.unit_vectors(target) @ self.unit_vectors(source)[row]
         nearest = np.argsort(-similarity, kind="stable")
-        nearest = nearest[nearest != own][:k] if exclude_self else nearest[:k]
+        nearest = nearest[nearest != row][:k] if exclude_self else nearest[:k]
         words = [self.vocabulary.terms[i] for i in nearest]
         return pd.DataFrame({"word": words, "similarity": similarity[nearest]})
 

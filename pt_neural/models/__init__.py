@@ -1,12 +1,10 @@
-"""The rankers, a folder for each paper, a file for each model or network.
-
-Each ranker in the registry is an attribute of this package, loaded on first use; the API page lists them from here.
-"""
+"""The rankers: a folder for each paper, a file for each model or network."""
 
 from typing import Any
 
 from pt_neural.rankers.registry import RANKERS
 
+# Each is an attribute of this package, loaded on first use; the API page lists them from here.
 _ROWS = {row.name: row for row in RANKERS}
 
 __all__ = sorted(_ROWS)

@@ -290,6 +290,9 @@ class Ranker(pt.Transformer):
         """Whether the model takes ``training``."""
         return "training" in option_names(cls.options_type)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
     def save(self, path: str | os.PathLike, *, overwrite: bool = False) -> None:
         """Write the model to a directory, atomically.
 

@@ -12,7 +12,7 @@ import pandas as pd
 
 from pt_neural.rankers.ranker import Ranker
 from pt_neural.text import PackedSequences, Vocabulary
-from pt_neural.text.packed import pack_texts
+from pt_neural.text.tokens import pack_texts
 from pt_neural.training.examples import Examples
 from pt_neural.training.groups import Report
 

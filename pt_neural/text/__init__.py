@@ -5,9 +5,18 @@ from pt_neural.text.corpus import read_documents
 from pt_neural.text.counts import TfIdf
 from pt_neural.text.forward_index import ForwardIndex
 from pt_neural.text.letter_ngrams import WordHashing
-from pt_neural.text.packed import PackedSequences, pack_fields, pack_texts, with_boundaries
-from pt_neural.text.tokens import TEXT_FIELDS, frame_texts, join_fields, token_spans, tokenise
-from pt_neural.text.vocabulary import Vocabulary, tokenise_packed
+from pt_neural.text.packed import PackedSequences, with_boundaries
+from pt_neural.text.tokens import (
+    TEXT_FIELDS,
+    frame_texts,
+    join_fields,
+    pack_fields,
+    pack_texts,
+    token_spans,
+    tokenise,
+    tokenise_packed,
+)
+from pt_neural.text.vocabulary import Vocabulary
 
 __all__ = [
     "TEXT_FIELDS",

@@ -13,8 +13,8 @@ from scipy.sparse import csr_array, vstack
 from pt_neural.text.corpus import TermSpool, load_sequences, read_documents
 from pt_neural.text.forward_index import ForwardIndex
 from pt_neural.text.packed import PackedSequences, offsets_of
-from pt_neural.text.tokens import TEXT_FIELDS, join_fields, tokenise
-from pt_neural.text.vocabulary import Vocabulary, tokenise_packed
+from pt_neural.text.tokens import TEXT_FIELDS, join_fields, tokenise, tokenise_packed
+from pt_neural.text.vocabulary import Vocabulary
 
 _BLOCK = 4096  # documents whose terms are in memory at a time
 

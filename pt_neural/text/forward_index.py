@@ -68,7 +68,7 @@ class ForwardIndex(pt.Artifact):
         Raises:
             FileExistsError: If something is at ``path`` and ``overwrite`` is false.
             TypeError: If the corpus is not an iterable of dicts.
-            ValueError: If there are no documents, if one has no docno or none of the fields, or if a docno occurs twice.
+            ValueError: If there are no documents, if one has no docno or no field, or if a docno occurs twice.
         """
         path, kind = Path(path).expanduser(), {"type": cls.ARTIFACT_TYPE, "format": cls.ARTIFACT_FORMAT}
         with atomic_directory(path, overwrite=overwrite, **kind) as directory:

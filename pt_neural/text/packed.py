@@ -1,14 +1,9 @@
 """Many term sequences in two arrays."""
 
-from array import array
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any
 
 import numpy as np
-
-from pt_neural.text.tokens import FIELD_END, tokenise
 
 
 class PackedSequences:
@@ -106,43 +101,6 @@ def ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     return np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
 
 
-def pack_texts(texts: Iterable[Any]) -> tuple[PackedSequences, list[str]]:
-    """Tokenise texts into term ids; also returns the distinct terms, numbered in order of first appearance.
-
-    Example::
-
-        >>> sequences, terms = pack_texts(["a river", "a city"])
-        >>> sequences[1], terms
-        (array([0, 2], dtype=int32), ['a', 'river', 'city'])
-    """
-    numbers: defaultdict[str, int] = defaultdict()
-    numbers.default_factory = numbers.__len__
-    terms, ends = array("i"), array("q", [0])
-    for text in texts:
-        terms.extend(map(numbers.__getitem__, tokenise(text)))
-        ends.append(len(terms))
-    return PackedSequences(np.array(terms, dtype=np.int32), np.array(ends, dtype=np.int64)), list(numbers)
-
-
-def pack_fields(texts: Iterable[str], fields: int) -> tuple[PackedSequences, list[str]]:
-    r"""Tokenise texts with marked field ends into sequences with ``field_ends``; see :func:`pack_texts`.
-
-    A text with fewer than ``fields`` fields has the last ones only, so a plain text is the last field.
-
-    Example::
-
-        >>> sequences, terms = pack_fields(["river\x1ethe river", "\x1ea city"], 2)
-        >>> sequences.field_ends
-        array([[1, 3],
-               [0, 2]])
-    """
-    parts = (text.split(FIELD_END, fields - 1) for text in texts)
-    sequences, terms = pack_texts(chain.from_iterable([*[""] * (fields - len(part)), *part] for part in parts))
-    offsets = sequences.offsets[::fields]
-    ends = sequences.offsets[1:].reshape(-1, fields) - offsets[:-1, None]
-    return PackedSequences(sequences.terms, offsets, ends), terms
-
-
 def with_boundaries(sequences: PackedSequences, first: int, *, fields: int, max_terms: int) -> PackedSequences:
     r"""Put a boundary term before each field, and one after the last field; the result has no ``field_ends``.
 
@@ -152,6 +110,7 @@ def with_boundaries(sequences: PackedSequences, first: int, *, fields: int, max_
 
     Example::
 
+        >>> from pt_neural.text import pack_fields
         >>> sequences, _ = pack_fields(["river\x1ethe river"], 2)
         >>> with_boundaries(sequences, 7, fields=2, max_terms=9)[0]
         array([8, 0, 9, 1, 0, 7], dtype=int32)

@@ -1,13 +1,20 @@
-"""From documents and frames to the single string that a ranker reads, and from that string to tokens."""
+"""From documents and frames to the single string that a ranker reads, to its tokens, and to packed term ids."""
 
 import re
 import sys
 import unicodedata
+from array import array
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
+from itertools import chain
 from typing import Any
 
+import numpy as np
 import pandas as pd
+
+from pt_neural.text.packed import PackedSequences
+from pt_neural.text.vocabulary import Vocabulary
 
 TEXT_FIELDS = ("title", "text")
 FIELD_END = "\x1e"  # the ASCII record separator, which is never part of a token
@@ -105,3 +112,58 @@ def _no_fields(what: str, wanted: Sequence[str], found: Iterable[str]) -> str:
         f"{what} has none of the fields {', '.join(wanted)}; it has {', '.join(map(str, found)) or 'nothing'}. "
         "Name the fields that hold the text with fields=[...]"
     )
+
+
+def pack_texts(texts: Iterable[Any]) -> tuple[PackedSequences, list[str]]:
+    """Tokenise texts into term ids; also returns the distinct terms, numbered in order of first appearance.
+
+    Example::
+
+        >>> sequences, terms = pack_texts(["a river", "a city"])
+        >>> sequences[1], terms
+        (array([0, 2], dtype=int32), ['a', 'river', 'city'])
+    """
+    numbers: defaultdict[str, int] = defaultdict()
+    numbers.default_factory = numbers.__len__
+    terms, ends = array("i"), array("q", [0])
+    for text in texts:
+        terms.extend(map(numbers.__getitem__, tokenise(text)))
+        ends.append(len(terms))
+    return PackedSequences(np.array(terms, dtype=np.int32), np.array(ends, dtype=np.int64)), list(numbers)
+
+
+def pack_fields(texts: Iterable[str], fields: int) -> tuple[PackedSequences, list[str]]:
+    r"""Tokenise texts with marked field ends into sequences with ``field_ends``; see :func:`pack_texts`.
+
+    A text with fewer than ``fields`` fields has the last ones only, so a plain text is the last field.
+
+    Example::
+
+        >>> sequences, terms = pack_fields(["river\x1ethe river", "\x1ea city"], 2)
+        >>> sequences.field_ends
+        array([[1, 3],
+               [0, 2]])
+    """
+    parts = (text.split(FIELD_END, fields - 1) for text in texts)
+    sequences, terms = pack_texts(chain.from_iterable([*[""] * (fields - len(part)), *part] for part in parts))
+    offsets = sequences.offsets[::fields]
+    ends = sequences.offsets[1:].reshape(-1, fields) - offsets[:-1, None]
+    return PackedSequences(sequences.terms, offsets, ends), terms
+
+
+def tokenise_packed(texts: Iterable[Any], vocabulary: Vocabulary, *, drop_unknown: bool = False) -> PackedSequences:
+    """Tokenise texts into term ids of a vocabulary; anything but a string (None, NaN) gives an empty sequence.
+
+    Unknown terms are -1, or left out with ``drop_unknown``.
+
+    Example::
+
+        >>> tokenise_packed(["City on the river"], Vocabulary(["river", "city"]))[0]
+        array([ 1, -1, -1,  0], dtype=int32)
+    """
+    terms, ends = array("i"), array("q", [0])
+    for text in texts:
+        ids = vocabulary.lookup(tokenise(text))
+        terms.extend((term for term in ids if term >= 0) if drop_unknown else ids)
+        ends.append(len(terms))
+    return PackedSequences(np.array(terms, dtype=np.int32), np.array(ends, dtype=np.int64))

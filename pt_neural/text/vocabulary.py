@@ -1,6 +1,5 @@
-"""Terms, their ids, and how often they occur; texts as term ids."""
+"""Terms, their ids, and how often they occur."""
 
-from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
@@ -12,7 +11,6 @@ import numpy as np
 
 from pt_neural._artifacts import ArtifactError, load_array, read_json, reading, write_json
 from pt_neural.text.packed import PackedSequences
-from pt_neural.text.tokens import tokenise
 
 
 class Vocabulary:
@@ -123,24 +121,6 @@ class Vocabulary:
 
 
 _FREQUENCIES = ("collection_frequency", "document_frequency")
-
-
-def tokenise_packed(texts: Iterable[Any], vocabulary: Vocabulary, *, drop_unknown: bool = False) -> PackedSequences:
-    """Tokenise texts into term ids of a vocabulary; anything but a string (None, NaN) gives an empty sequence.
-
-    Unknown terms are -1, or left out with ``drop_unknown``.
-
-    Example::
-
-        >>> tokenise_packed(["City on the river"], Vocabulary(["river", "city"]))[0]
-        array([ 1, -1, -1,  0], dtype=int32)
-    """
-    terms, ends = array("i"), array("q", [0])
-    for text in texts:
-        ids = vocabulary.lookup(tokenise(text))
-        terms.extend((term for term in ids if term >= 0) if drop_unknown else ids)
-        ends.append(len(terms))
-    return PackedSequences(np.array(terms, dtype=np.int32), np.array(ends, dtype=np.int64))
 
 
 class LastVocabulary:

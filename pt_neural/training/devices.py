@@ -28,4 +28,4 @@ def require_available(name: str, kind: str, index: int = 0) -> None:
     cuda = torch.cuda.is_available() and index < torch.cuda.device_count()
     mps = torch.backends.mps.is_available()
     if not {"cuda": cuda, "mps": mps, "gpu": cuda or mps}.get(kind, True):
-        raise ValueError(f"device={name!r} is not available here; choose device='cpu', or 'auto' for what there is")
+        raise ValueError(f"device={name!r} is not available here; choose device='cpu', or 'auto' for what is available")

@@ -98,7 +98,8 @@ def run_epochs(
             state_is_best = False
             with _Bar(len(records), num_batches, training) as bar:
                 record, complete = _learn_epoch(learn, len(records), num_batches, training, deadline, bar)
-                _require_finite(state, record["epoch"], training)
+                if not all(np.isfinite(array).all() for array in state.values()):
+                    raise FloatingPointError(f"weights became infinite in epoch {record['epoch']}: {_advice(training)}")
                 if evaluate is not None:
                     record[f"dev {training.dev_measure}"] = float(evaluate())
                 bar.finish(record)
@@ -138,11 +139,6 @@ def _learn_epoch(
             break
     record = {"epoch": epoch + 1, "loss": total / max(groups, 1), "seconds": perf_counter() - started}
     return record, number + 1 == num_batches
-
-
-def _require_finite(state: Mapping[str, np.ndarray], epoch: int, training: Training) -> None:
-    if not all(np.isfinite(array).all() for array in state.values()):
-        raise FloatingPointError(f"weights became infinite in epoch {epoch}: {_advice(training)}")
 
 
 def _advice(training: Training) -> str:

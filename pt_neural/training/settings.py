@@ -47,7 +47,7 @@ class Training:
         negatives: Where a group's negatives come from: ``"judged"``, candidates judged less relevant; ``"retrieved"``,
             candidates not judged relevant; ``"random"``, the whole collection (the model's forward index if it has one,
             else the candidates of all queries); ``"in-batch"``, the relevant documents of the other groups of the
-            batch; None for the model's own. Documents judged relevant to the query are never among the last three.
+            batch; None for the model's own. The last three never include documents judged relevant to the query.
         num_negatives: Negatives per group (J in the CLSM paper); None for 4, or with ``"in-batch"`` for all others.
         grades: For graded judgements, the grades of negatives for each grade of positives; other positives are left
             out. The Duet's scheme (section 4.2) is ``{3: [1, 0], 2: [0]}``. With None, every document with a
@@ -143,7 +143,7 @@ class Training:
         object.__setattr__(self, name, value)
 
     def completed(self, defaults: Mapping[str, Any]) -> "Training":
-        """The settings, with those that are None replaced by a model's own."""
+        """The settings, with a model's defaults in place of None."""
         defaults = {"optimiser": "adam", "margin": 1.0, "dev_measure": nDCG @ 10, **defaults}
         return replace(self, **{name: value for name, value in defaults.items() if getattr(self, name) is None})
 

@@ -23,8 +23,13 @@ NAMES = [
 
 @pytest.fixture(scope="module")
 def results(run):
-    """Most kinds of rows, in all tables, with two seeds and small networks."""
+    """Most kinds of rows, in all tables, with two seeds, small networks and few settings to choose from."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(statistical, "SMOOTHING", {"mu": [30, 300]})
+        patch.setattr(statistical, "MIXED", {"mu": [300], "unigram_weight": [0.9, 0.5]})
+        for grid in (statistical.DEPENDENCIES, statistical.EXPANSION):
+            for name, values in grid.items():
+                patch.setitem(grid, name, values[:2])
         for key, spec in LEARNED.items():
             patch.setitem(LEARNED, key, replace(spec, options=spec.options | SMALL[spec.model.__name__]))
         return run(clsm, *OPTIONS)
@@ -52,6 +57,7 @@ def ndcg_10(run, labels):
     return np.mean(values)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("setting", ["telescoped", "all-documents"])
 def test_the_tables_have_their_rows(results, setting):
     five, six, seven = (pd.read_csv(results / f"table{number}-{setting}.csv") for number in (5, 6, 7))
@@ -66,14 +72,15 @@ def test_the_tables_have_their_rows(results, setting):
         assert (results / f"table{number}-{setting}.md").read_text().startswith(f"Table {number}, ")
 
 
+@pytest.mark.long
 def test_the_folder_tells_how_the_results_were_made(results):
     settings = json.loads((results / "settings.json").read_text())
     assert settings["arguments"]["seeds"] == [13, 14]
     chosen = settings["chosen"]
     assert len(chosen["alpha"]) == 2 * 2
     assert len(chosen["rows"]) == 6 + 1  # LCE tunes SDM first
-    assert chosen["rows"]["ULM"]["mu"] in statistical.SMOOTHING["mu"]
-    assert chosen["rows"]["BLTM"]["unigram_weight"] in statistical.MIXED["unigram_weight"]
+    assert chosen["rows"]["ULM"]["mu"] in (30, 300)
+    assert chosen["rows"]["BLTM"]["unigram_weight"] in (0.9, 0.5)
     histories = pd.read_csv(results / "histories.csv")
     names = ["DSSM (J=4)", "CLSM (J=4)", "DSSM (in-batch)", "CLSM (J=4), window 1"]
     assert histories.groupby(["system", "seed"]).size().to_dict() == {(name, s): 2 for name in names for s in (13, 14)}
@@ -82,6 +89,7 @@ def test_the_folder_tells_how_the_results_were_made(results):
         assert (results / f"{picture}.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.long
 def test_results_give_means_and_deviations(results, folder):
     table = pd.read_csv(results / "table5-all-documents.csv").set_index("system")
     text = (results / "table5-all-documents.md").read_text()
@@ -96,6 +104,7 @@ def test_results_give_means_and_deviations(results, folder):
     assert table["nDCG@10"]["BM25"] == pytest.approx(bm25)
 
 
+@pytest.mark.long
 def test_top_grades_are_those_of_the_run_files(results, folder):
     labels = judgements(folder)
     expected = np.zeros((3, 3), dtype=int)

@@ -12,6 +12,7 @@ def small_embeddings(workspace, dim, seed):
     return {name: workspace.spaces(name, texts, dim=dim, seed=seed, min_count=1) for name, texts in corpora.items()}
 
 
+@pytest.mark.long
 def test_both_tables_and_all_figures(run):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(desm, "embeddings", small_embeddings)

@@ -44,6 +44,7 @@ def assert_gains(gains, values, baselines):
     assert not np.isfinite(gains[~positive]).any()
 
 
+@pytest.mark.long
 def test_figure_4_is_relative_to_bm25(results, folder):
     values, gains = read(results, "figure4-values"), read(results, "figure4")
     assert values.index.tolist() == ["BM25", *OURS, "DRMM"]
@@ -58,6 +59,7 @@ def test_figure_4_is_relative_to_bm25(results, folder):
     assert values["AUC"]["SSM"] == pytest.approx(roc_auc_score(labels > 0, run["score"]), abs=1e-4)
 
 
+@pytest.mark.long
 def test_table_3_compares_encoders(results):
     values, gains = read(results, "table3-values"), read(results, "table3")
     assert gains.index.tolist() == OURS
@@ -66,6 +68,7 @@ def test_table_3_compares_encoders(results):
     assert read(results, "figure4-values").loc[OURS].equals(values.loc[OURS])
 
 
+@pytest.mark.long
 def test_table_4_adds_bm25(results):
     values, gains = read(results, "table4-values"), read(results, "table4")
     assert gains.index.tolist() == [f"{name} & BM25" for name in [*OURS, "DRMM"]]
@@ -76,6 +79,7 @@ def test_table_4_adds_bm25(results):
     assert len(list((results / "runs-ensembles").glob("*& BM25, seed 13.res.gz"))) == 4
 
 
+@pytest.mark.long
 def test_figure_3_ends_at_the_models_of_figure_4(results):
     frame, values = pd.read_csv(results / "figure3.csv"), read(results, "figure4-values")
     assert frame["queries"].tolist() == [6, 12] * 3
@@ -86,6 +90,7 @@ def test_figure_3_ends_at_the_models_of_figure_4(results):
     np.testing.assert_allclose(first["AUC, %"], 100 * first["AUC"] / last["AUC"], atol=0.05)
 
 
+@pytest.mark.long
 def test_table_5_has_pairs_of_each_ranker(results):
     frame = pd.read_csv(results / "table5.csv")
     assert frame.columns.tolist() == ["query", "irrelevant", "relevant", "ordered wrongly by"]
@@ -95,6 +100,7 @@ def test_table_5_has_pairs_of_each_ranker(results):
     assert frame["relevant"].str.match(r"Document \d+ \w+").all()
 
 
+@pytest.mark.long
 def test_the_folder_tells_how_the_results_were_made(results):
     settings = json.loads((results / "settings.json").read_text())
     assert (settings["chosen"]["negatives"], settings["chosen"]["grades"]) == ("retrieved", None)

@@ -11,6 +11,7 @@ from pipelines.common.collection import load
 from pipelines.common.runs import SavedRuns
 from pipelines.common.workspace import Workspace
 from pipelines.ssi import __main__ as ssi
+from pipelines.ssi import rankers
 from pipelines.ssi.evaluation import Evaluation, Ranker, completed
 from pipelines.ssi.tables import table_2
 from pipelines.ssi.task import LinkTask, page_texts
@@ -18,8 +19,21 @@ from tests.pipelines.conftest import SUBJECTS, write_collection
 
 SMALL = ["--epochs", "2", "--pair-epochs", "1", "--dim", "4", "--lsa-dims", "3", "--nonzeros", "5"]
 SMALL += ["--max-terms", "40", "--full-terms", "30", "--frequent-terms", "20", "--embedded-terms", "20"]
-SMALL += ["--hash-sizes", "100", "--random-documents", "20", "--dev-documents", "10", "--dims", "4", "6"]
+SMALL += [
+    "--queries",
+    "20",
+    "--hash-sizes",
+    "100",
+    "--random-documents",
+    "20",
+    "--dev-documents",
+    "10",
+    "--dims",
+    "4",
+    "6",
+]
 SMALL += ["--keywords", "3", "--shares", "0.25", "1", "--figure-dims", "2", "4", "--figure-epochs", "3"]
+SMALL += ["--queries", "20"]
 MEASURES = ["Rank loss, %", "MAP", "P@10"]
 NUMBER = 60  # of pages
 STEPS = {"train": (3, 6), "dev": (9, 12), "test": (15, 18)}  # from a page to the pages that it links to
@@ -57,6 +71,13 @@ def translated(tmp_path_factory, pages):
     return seealso, mates
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _few_alphas():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rankers, "ALPHAS", 5)
+        yield
+
+
 @pytest.fixture(scope="module")
 def results(run, links):
     """All tables and figures for one language."""
@@ -67,7 +88,18 @@ def results(run, links):
 def languages(run, translated):
     """Tables 9 and 10."""
     seealso, mates = translated
-    return run(ssi, *SMALL, "--tables", "9", "10", "--mates", f"neural:folder:{mates}", dataset=seealso)
+    return run(
+        ssi,
+        *SMALL,
+        "--tables",
+        "9",
+        "10",
+        "--settings",
+        "collection",
+        "--mates",
+        f"neural:folder:{mates}",
+        dataset=seealso,
+    )
 
 
 @pytest.fixture
@@ -213,9 +245,9 @@ def test_shares_of_the_training_links(task):
 
 
 def test_no_row_is_there_twice_if_there_are_fewer_words(prepared):
-    rankers = prepared("--embedded-terms", "30000", "10000", "20").rankers
-    rows = [make.args for make in table_2(rankers) if make.func == rankers.embedded]
-    assert rows == [("embedded-0", rankers.words(None)), ("embedded-1", 20)]
+    made = prepared("--embedded-terms", "30000", "10000", "20").rankers
+    rows = [make.args for make in table_2(made) if make.func == made.embedded]
+    assert rows == [("embedded-0", made.words(None)), ("embedded-1", 20)]
 
 
 def test_only_the_collection_is_ranked_if_it_is_no_larger_than_the_random_documents(prepared):
@@ -229,6 +261,7 @@ def test_without_training_links_it_says_so(run, links, tmp_path):
         run(ssi, *SMALL, dataset=tmp_path / "test-only")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("setting", ["candidates", "collection"])
 def test_tables_1_and_2_have_the_rows_of_the_paper(results, setting):
     one, two = read(results, f"table1-{setting}"), read(results, f"table2-{setting}")
@@ -260,17 +293,19 @@ def test_tables_1_and_2_have_the_rows_of_the_paper(results, setting):
     assert two.iloc[-1]["paper: MAP"] == "0.614±0.012"
 
 
+@pytest.mark.long
 def test_standard_errors_are_those_of_the_values(results):
     values = pd.read_csv(results / "runs-collection" / "values.csv.gz")
     tfidf = values[values["name"] == "TFIDF, 40 words, seed 13"]
     table = read(results, "table1-collection").loc["TFIDF"]
     for label, digits in zip(MEASURES, (2, 3, 3), strict=True):
         by_query = tfidf.loc[tfidf["measure"] == label, "value"]
-        assert len(by_query) == NUMBER
-        error = by_query.std(ddof=1) / np.sqrt(NUMBER)
+        assert len(by_query) == 20
+        error = by_query.std(ddof=1) / np.sqrt(20)
         assert table[label] == f"{by_query.mean():.{digits}f}±{error:.{digits}f}"
 
 
+@pytest.mark.long
 def test_other_tables_and_figures(results):
     three = read(results, "table3-collection")
     assert three.index[0].endswith(f", partitioned links, {2 * NUMBER} training links")
@@ -292,6 +327,7 @@ def test_other_tables_and_figures(results):
     assert json.loads((results / "settings.json").read_text())["arguments"]["keywords"] == [3]
 
 
+@pytest.mark.long
 def test_across_languages(languages):
     nine, ten = read(languages, "table9-collection"), read(languages, "table10-collection")
     assert len(nine) == 10
@@ -304,6 +340,7 @@ def test_across_languages(languages):
         assert table["paper: MAP"].iloc[-1] == paper
 
 
+@pytest.mark.long
 def test_english_mates_stand_for_a_perfect_translation(languages, prepared):
     """TFIDF gives the same values for whole pages in English, whose mates are not candidates either."""
     english = prepared("--query", "page", "--settings", "collection")
@@ -314,6 +351,7 @@ def test_english_mates_stand_for_a_perfect_translation(languages, prepared):
     assert table.loc["TFIDF", MEASURES].tolist() == mates.loc["TFIDF (English mates)", MEASURES].tolist()
 
 
+@pytest.mark.long
 def test_mates_are_found_if_no_other_dataset_names_them(run, translated):
     results = run(ssi, *SMALL, "--tables", "9", "--settings", "candidates", dataset=translated[1])
     table = read(results, "table9-candidates")

@@ -172,11 +172,11 @@ def fold(texts: Sequence[Sequence[str]], threshold: float = 0.8, width: int = 5)
     shingles, first_shared = _shingles(texts, width)
     kept_with: dict[int, list[int]] = defaultdict(list)
     result = []
-    for position, own in enumerate(shingles):
-        prefix = own[: len(own) - ceil(threshold * len(own)) + 1]
+    for position, numbers in enumerate(shingles):
+        prefix = numbers[: len(numbers) - ceil(threshold * len(numbers)) + 1]
         prefix = prefix[prefix >= first_shared].tolist()
         candidates = sorted({kept for shingle in prefix for kept in kept_with[shingle]})
-        twin = next((kept for kept in candidates if _jaccard(own, shingles[kept]) >= threshold), position)
+        twin = next((kept for kept in candidates if _jaccard(numbers, shingles[kept]) >= threshold), position)
         result.append(twin)
         if twin == position:
             for shingle in prefix:
@@ -197,8 +197,8 @@ def _shingles(texts: Sequence[Sequence[str]], width: int) -> tuple[list[np.ndarr
     _, numbers, counts = np.unique(np.concatenate(distinct), return_inverse=True, return_counts=True)
     rarity = np.empty(len(counts), dtype=np.int64)
     rarity[np.argsort(counts, kind="stable")] = np.arange(len(counts))
-    ends = np.cumsum([len(own) for own in distinct])[:-1]
-    return [np.sort(own) for own in np.split(rarity[numbers], ends)], int((counts == 1).sum())
+    ends = np.cumsum(list(map(len, distinct)))[:-1]
+    return [np.sort(ranks) for ranks in np.split(rarity[numbers], ends)], int((counts == 1).sum())
 
 
 def _hashes(windows: np.ndarray) -> np.ndarray:

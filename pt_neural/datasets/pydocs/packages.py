@@ -54,9 +54,7 @@ class Module:
     is_package: bool  # whether the file is an __init__.py
     doc: str = ""
     definitions: dict[str, Definition] = field(default_factory=dict)  # what the file itself defines
-    imports: dict[str, tuple[str, str | None]] = field(
-        default_factory=dict
-    )  # local name -> (module, name in it or None)
+    imports: dict[str, tuple[str, str | None]] = field(default_factory=dict)  # local name -> module, name in it if any
     stars: list[str] = field(default_factory=list)  # modules imported by ``from module import *``
     exported: set[str] | None = None  # the names known to be in __all__; None without __all__
     complete: bool = True  # whether exported is known to be all of __all__

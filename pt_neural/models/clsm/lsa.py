@@ -31,7 +31,7 @@ class LSA(RepresentationRanker):
     each document of the collection scaled to length 1; the decomposition is its ``TruncatedSVD``, randomised.
 
     The papers leave the term weights open. The logarithm of tf was chosen on the dev queries of ``neural:pydocs`` by
-    ``pipelines/lsa_settings.py``, where the paper's A was also better than U_k alone, with 100, 200 and 400 dimensions.
+    ``pipelines/settings.py``, where the paper's A was also better than U_k alone, with 100, 200 and 400 dimensions.
     More dimensions were better, at the price of time and memory.
 
     Unknown terms are ignored. A query without any known term scores 0 with every document, and

@@ -24,7 +24,10 @@ QUERIES_PER_STEP = 4096
 
 
 class DuetRanker(InteractionRanker):
-    """Base of the Duet and of its two parts, which are rankers of their own; see :class:`Duet` for the arguments.
+    """Base of the Duet and of its two parts, which are rankers of their own.
+
+    Args:
+        **sizes_and_options: See :class:`Duet`.
 
     Attributes:
         parts: The models in it: ``"local"``, ``"distributed"``, or both.
@@ -116,10 +119,9 @@ class DuetRanker(InteractionRanker):
             for block, pairs in self._blocks(texts.lengths, document_rows):
                 documents = self._read_documents(network, texts, block, kept)  # (documents, filters, hidden)
                 for chosen in _rounds(document_rows, pairs):
-                    rows, places = _rows_in(block, document_rows[chosen])
+                    units, places = _take(documents, block, document_rows[chosen])
                     inputs = to_device(texts.match(query_rows[chosen], document_rows[chosen], places), device)
-                    part = documents if rows is None or documents is None else documents[rows.to(device)]
-                    outputs[chosen] = network.match(inputs, queries, part).cpu()
+                    outputs[chosen] = network.match(inputs, queries, units).cpu()
         return outputs
 
     def _read_queries(self, network: DuetNetwork, texts: PairTexts) -> Tensor | None:
@@ -133,10 +135,7 @@ class DuetRanker(InteractionRanker):
     def _read_documents(
         self, network: DuetNetwork, texts: PairTexts, block: np.ndarray, kept: KeptReader | None = None
     ) -> Tensor | None:
-        """The distributed part's document matrices, longest document first, (documents, filters, hidden).
-
-        They are read from ``kept`` if it is given; None if there is no such part.
-        """
+        """The distributed part's document matrices, (documents, filters, hidden), read from ``kept`` if given."""
         if texts.hashed_documents is None:
             return None
         device = next(network.parameters()).device
@@ -372,10 +371,17 @@ def _rounds(document_rows: np.ndarray, pairs: np.ndarray) -> list[np.ndarray]:
     return np.split(pairs[order[sequence]], np.cumsum(np.bincount(number))[:-1])
 
 
-def _rows_in(block: np.ndarray, documents: np.ndarray) -> tuple[Tensor | None, np.ndarray]:
-    """The rows of a block of documents that some pairs need (None: all), and each pair's place among these rows."""
+def _take(units: Tensor | None, block: np.ndarray, documents: np.ndarray) -> tuple[Tensor | None, np.ndarray]:
+    """The units of the documents of some pairs, and the place of each pair's document among them.
+
+    Args:
+        units: The network's output for the documents of the block, in the same order; None if it reads no words.
+        block: Numbers of the documents of the block.
+        documents: The document of each pair.
+    """
     order = np.argsort(block)
     distinct, places = np.unique(documents, return_inverse=True)
     if len(distinct) == len(block):
-        return None, order[places]
-    return torch.from_numpy(order[np.searchsorted(block, distinct, sorter=order)]), places
+        return units, order[places]
+    rows = order[np.searchsorted(block, distinct, sorter=order)]
+    return units if units is None else units[torch.from_numpy(rows).to(units.device)], places

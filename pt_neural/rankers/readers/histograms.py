@@ -135,23 +135,13 @@ class Histograms(Reader):
 
     def pair(self, query_texts: Sequence[str], documents: PackedSequences, vocabulary: Vocabulary) -> "HistogramPairs":
         """Queries and documents to take batches of histograms from."""
-        sequences, terms = pack_texts(query_texts)
-        rows = self.units.rows(terms)
-        return HistogramPairs(
-            queries=sequences,
-            query_ids=vocabulary.ids(terms),
-            query_rows=rows,
-            gates=self._word_vectors(rows[:-1]) if self.frequencies is None else idf(terms, self.frequencies)[:, None],
-            documents=documents,
-            document_rows=self.units.rows_of(vocabulary),
-            matrix=self.units.matrix,
-            bins=self.bins,
-            query_terms=self.query_terms,
-            document_terms=self.document_terms,
-        )
+        return HistogramPairs(self, query_texts, documents, vocabulary)
 
-    def _word_vectors(self, rows: np.ndarray) -> np.ndarray:
-        """The vectors of words, not scaled; zeros for words without a vector."""
+    def gates(self, terms: Sequence[str]) -> np.ndarray:
+        """Inputs of the gates of terms, float32 of shape (terms, features): idf, or vectors, zeros without one."""
+        if self.frequencies is not None:
+            return idf(terms, self.frequencies)[:, None]
+        rows = self.units.spaces.ids(terms)
         vectors = np.zeros((len(rows), self.units.spaces.dim), dtype=np.float32)
         vectors[rows >= 0] = self.units.spaces.vectors(self.units.space)[rows[rows >= 0]]
         return vectors
@@ -183,41 +173,28 @@ class HistogramPairs:
     Documents are turned into bags, their distinct terms with counts, which are fewer where words repeat.
 
     Args:
-        queries: Queries as ids over their own terms.
-        query_ids: The id of each query term among the documents' terms, -1 if no document has it.
-        query_rows: The row of each query term in ``matrix``, then that of an unknown term.
-        gates: Inputs of the gate of each query term, float32 of shape (terms, features).
-        documents: Documents as ids over their own terms; may be memory-mapped.
-        document_rows: The row of each document term in ``matrix``, then that of an unknown term.
-        matrix: Unit vectors.
-        bins: Bins of a histogram, at most 256.
-        query_terms: Terms of a query that count; None for all.
-        document_terms: Terms of a document that count; None for all.
+        reader: What to read of them.
+        query_texts: The queries.
+        documents: The documents as term ids; may be memory-mapped.
+        vocabulary: Their terms.
     """
 
     def __init__(
-        self,
-        *,
-        queries: PackedSequences,
-        query_ids: np.ndarray,
-        query_rows: np.ndarray,
-        gates: np.ndarray,
-        documents: PackedSequences,
-        document_rows: np.ndarray,
-        matrix: np.ndarray,
-        bins: int,
-        query_terms: int | None = None,
-        document_terms: int | None = None,
+        self, reader: Histograms, query_texts: Sequence[str], documents: PackedSequences, vocabulary: Vocabulary
     ):
-        self.queries = queries.take(np.arange(len(queries)), max_terms=query_terms)
-        self.documents, self.document_terms, self._occurrences = documents, document_terms, None
+        sequences, terms = pack_texts(query_texts)
+        self.bins, self.matrix, self.document_terms = reader.bins, reader.units.matrix, reader.document_terms
+        self.queries = sequences.take(np.arange(len(sequences)), max_terms=reader.query_terms)
+        self.documents, self._occurrences = documents, None
         if len(documents.terms) <= TERMS_IN_BAGS:
-            self.documents, self._occurrences = _bags(documents, document_terms)
-        self.matrix, self.bins = matrix, bins
-        self._query_ids, self._query_rows = np.append(query_ids, np.int32(-1)), query_rows
-        self._document_rows = document_rows
+            self.documents, self._occurrences = _bags(documents, reader.document_terms)
+        # The row of each term in the matrix, its id among the documents' terms, and the inputs of its gate; each array
+        # ends with those of an unknown term, -1.
+        self._query_rows, self._document_rows = reader.units.rows(terms), reader.units.rows_of(vocabulary)
+        self._query_ids = np.append(vocabulary.ids(terms), np.int32(-1))
+        gates = reader.gates(terms)
         self._gates = np.append(gates, np.zeros((1, gates.shape[1]), dtype=np.float32), axis=0)
-        self._numbering = Numbering(len(document_rows))
+        self._numbering = Numbering(len(self._document_rows))
         self._remembered: tuple[np.ndarray, np.ndarray, list] | None = None
 
     def batch(self, queries: np.ndarray, documents: np.ndarray) -> HistogramInputs:

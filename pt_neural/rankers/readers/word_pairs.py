@@ -57,69 +57,6 @@ class PairInputs(NamedTuple):
     documents: HashedTexts | None = None
 
 
-class PairTexts:
-    """Queries and documents, as ids of the documents' terms, to take batches of pairs from.
-
-    Args:
-        queries: The queries, -1 for terms that no document has.
-        documents: The documents; may be memory-mapped.
-        num_terms: Number of the documents' terms.
-        document_terms: Terms of a document that count.
-        matches: Whether exact matches are wanted.
-        hashed_queries: The queries as sequences of words; None if words are not wanted.
-        hashed_documents: The documents as sequences of words; None if words are not wanted.
-    """
-
-    def __init__(
-        self,
-        queries: PackedSequences,
-        documents: PackedSequences,
-        num_terms: int,
-        *,
-        document_terms: int,
-        matches: bool = True,
-        hashed_queries: HashedCorpus | None = None,
-        hashed_documents: HashedCorpus | None = None,
-    ):
-        self.queries = queries
-        self.documents = documents
-        self.document_terms = document_terms
-        self.matches = matches
-        self.hashed_queries = hashed_queries
-        self.hashed_documents = hashed_documents
-        self.lengths = np.minimum(np.diff(documents.offsets), document_terms)
-        self._table = np.zeros(num_terms + 1, dtype=np.int32)
-
-    def batch(self, queries: np.ndarray, documents: np.ndarray) -> PairInputs:
-        """Pairs by numbers, of shape (pairs,) each, or (groups,) and (groups, documents per group)."""
-        if documents.ndim == 2:
-            queries = np.repeat(queries[:, None], documents.shape[1], axis=1)
-        distinct_queries, query_rows = np.unique(queries, return_inverse=True)
-        distinct_documents, document_rows = np.unique(documents, return_inverse=True)
-        order = np.argsort(-self.lengths[distinct_documents], kind="stable")
-        document_rows = np.argsort(order)[document_rows.reshape(documents.shape)]
-        pairs = PairInputs(
-            self.find_matches(queries.ravel(), documents.ravel()) if self.matches else None,
-            pair_up(query_rows.reshape(documents.shape), document_rows),
-        )
-        if self.hashed_queries is None:
-            return pairs
-        hashed_documents = self.hashed_documents.take(distinct_documents[order])
-        return pairs._replace(queries=self.hashed_queries.take(distinct_queries), documents=hashed_documents)
-
-    def match(self, queries: np.ndarray, documents: np.ndarray, document_rows: np.ndarray) -> PairInputs:
-        """Pairs of texts that a network has read already; ``document_rows`` are the documents' rows in the result."""
-        return PairInputs(
-            self.find_matches(queries, documents) if self.matches else None, pair_up(queries, document_rows)
-        )
-
-    def find_matches(self, queries: np.ndarray, documents: np.ndarray) -> Matches:
-        """Exact matches of pairs, given by numbers of queries and documents, int64 of shape (pairs,)."""
-        return exact_matches(
-            self.queries, queries, self.documents, documents, self._table, max_terms=self.document_terms
-        )
-
-
 class WordPairs(Reader):
     """Reads a pair as exact matches of its terms, as words made of letter n-grams, or both (Duet paper, section 3).
 
@@ -166,24 +103,9 @@ class WordPairs(Reader):
         bags = self._bags(partial(word_bags, vocabulary.terms, self.hashing), vocabulary)
         return HashedCorpus(sequences, bags, max_terms=self.document_terms, keep_rest=False)
 
-    def pair(self, query_texts: Sequence[str], documents: PackedSequences, vocabulary: Vocabulary) -> PairTexts:
+    def pair(self, query_texts: Sequence[str], documents: PackedSequences, vocabulary: Vocabulary) -> "PairTexts":
         """Queries and documents to take batches of pairs from."""
-        sequences, terms = pack_texts(query_texts)
-        queries = sequences.take(np.arange(len(sequences)), max_terms=self.query_terms)
-        ids, num_terms = vocabulary.ids(terms), len(vocabulary)
-        hashed_queries = hashed_documents = None
-        if self.hashing is not None:
-            hashed_queries = HashedCorpus(queries, word_bags(terms, self.hashing))
-            hashed_documents = self.read_documents(documents, vocabulary)
-        return PairTexts(
-            PackedSequences(ids[queries.terms], queries.offsets),
-            documents,
-            num_terms,
-            document_terms=self.document_terms,
-            matches=self.matches,
-            hashed_queries=hashed_queries,
-            hashed_documents=hashed_documents,
-        )
+        return PairTexts(self, query_texts, documents, vocabulary)
 
     def save(self, directory: Path) -> None:
         """Write the n-grams, if there are any."""
@@ -198,6 +120,66 @@ class WordPairs(Reader):
     def identity_parts(self) -> tuple[dict[str, np.ndarray], list[bytes]]:
         """The n-grams."""
         return {}, [] if self.hashing is None else ["\n".join(self.hashing.ngrams).encode(errors="surrogatepass")]
+
+
+class PairTexts:
+    """Queries and documents, as ids of the documents' terms, to take batches of pairs from.
+
+    Args:
+        reader: What to read of them.
+        query_texts: The queries.
+        documents: The documents as term ids; may be memory-mapped.
+        vocabulary: Their terms.
+
+    Attributes:
+        lengths: Number of terms of each document that count, int64.
+        hashed_queries: The queries as sequences of words; None if words are not read.
+        hashed_documents: The documents as sequences of words; None if words are not read.
+    """
+
+    def __init__(
+        self, reader: WordPairs, query_texts: Sequence[str], documents: PackedSequences, vocabulary: Vocabulary
+    ):
+        self.matches, self.document_terms = reader.matches, reader.document_terms
+        sequences, terms = pack_texts(query_texts)
+        queries = sequences.take(np.arange(len(sequences)), max_terms=reader.query_terms)
+        ids, num_terms = vocabulary.ids(terms), len(vocabulary)
+        self.queries, self.documents = PackedSequences(ids[queries.terms], queries.offsets), documents
+        self.lengths = np.minimum(np.diff(documents.offsets), reader.document_terms)
+        self.hashed_queries = self.hashed_documents = None
+        if reader.hashing is not None:
+            self.hashed_queries = HashedCorpus(queries, word_bags(terms, reader.hashing))
+            self.hashed_documents = reader.read_documents(documents, vocabulary)
+        self._table = np.zeros(num_terms + 1, dtype=np.int32)
+
+    def batch(self, queries: np.ndarray, documents: np.ndarray) -> PairInputs:
+        """Pairs by numbers, of shape (pairs,) each, or (groups,) and (groups, documents per group)."""
+        if documents.ndim == 2:
+            queries = np.repeat(queries[:, None], documents.shape[1], axis=1)
+        distinct_queries, query_rows = np.unique(queries, return_inverse=True)
+        distinct_documents, document_rows = np.unique(documents, return_inverse=True)
+        order = np.argsort(-self.lengths[distinct_documents], kind="stable")
+        document_rows = np.argsort(order)[document_rows.reshape(documents.shape)]
+        pairs = PairInputs(
+            self.find_matches(queries.ravel(), documents.ravel()) if self.matches else None,
+            pair_up(query_rows.reshape(documents.shape), document_rows),
+        )
+        if self.hashed_queries is None:
+            return pairs
+        hashed_documents = self.hashed_documents.take(distinct_documents[order])
+        return pairs._replace(queries=self.hashed_queries.take(distinct_queries), documents=hashed_documents)
+
+    def match(self, queries: np.ndarray, documents: np.ndarray, document_rows: np.ndarray) -> PairInputs:
+        """Pairs of texts that a network has read already; ``document_rows`` are the documents' rows in the result."""
+        return PairInputs(
+            self.find_matches(queries, documents) if self.matches else None, pair_up(queries, document_rows)
+        )
+
+    def find_matches(self, queries: np.ndarray, documents: np.ndarray) -> Matches:
+        """Exact matches of pairs, given by numbers of queries and documents, int64 of shape (pairs,)."""
+        return exact_matches(
+            self.queries, queries, self.documents, documents, self._table, max_terms=self.document_terms
+        )
 
 
 def pair_up(queries: np.ndarray, documents: np.ndarray) -> Pairing:

@@ -13,7 +13,7 @@ from pt_neural._artifacts import ArtifactError, read_tensors, write_tensors
 from pt_neural.models.topics import topic_model
 from pt_neural.models.topics.topic_model import TopicCosine
 from pt_neural.text import Vocabulary, tokenise
-from pt_neural.text.packed import pack_texts
+from pt_neural.text.tokens import pack_texts
 
 # "car" and "automobile" share no document; neither do "rose" and "tulip".
 THEMES = [("car", "automobile", "engine wheel road repair"), ("rose", "tulip", "garden soil flower water")]

@@ -15,7 +15,7 @@ from pt_neural.models.translation.ibm_model1 import (
     query_counts,
 )
 from pt_neural.text import PackedSequences, tokenise
-from pt_neural.text.packed import pack_texts
+from pt_neural.text.tokens import pack_texts
 
 TEXTBOOK = [("das Haus", "the house"), ("das Buch", "the book"), ("ein Buch", "a book")]
 PAIRS = st.lists(

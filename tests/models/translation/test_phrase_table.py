@@ -8,8 +8,8 @@ from scipy.sparse import csr_array
 
 from pt_neural.models.translation.phrase_table import PhraseTable, consistent_places, phrase_pair_counts
 from pt_neural.text import PackedSequences, Vocabulary
-from pt_neural.text.packed import pack_texts
 from pt_neural.text.phrases import Phrases
+from pt_neural.text.tokens import pack_texts
 
 WORDS = Vocabulary(["a", "b", "c", "d"])
 TEXTS = PackedSequences.from_lists([[0, 1, 2, 3]])

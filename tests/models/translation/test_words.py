@@ -22,7 +22,7 @@ from pt_neural.models.translation.words import (
     with_self_translation,
 )
 from pt_neural.text import Vocabulary, tokenise
-from pt_neural.text.packed import pack_texts
+from pt_neural.text.tokens import pack_texts
 
 CORPUS = [
     {"docno": "d1", "text": "automobile engine repair repair"},
