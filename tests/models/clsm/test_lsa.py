@@ -274,7 +274,7 @@ def test_the_error_names_the_rank():
 def test_works_beside_a_running_java():
     code = """
         import numpy as np, scipy.sparse
-        from pt_neural.lucene.jvm import start_java
+        from pt_neural.lucene import start_java
         from pt_neural.models.clsm.lsa import decompose
         start_java()
         decompose(scipy.sparse.random_array((4000, 2000), density=0.01, format="csr", rng=1), 200, seed=1)
