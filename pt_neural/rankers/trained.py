@@ -21,7 +21,8 @@ from pt_neural.training import losses
 from pt_neural.training.devices import known_device, require_available, torch_device
 from pt_neural.training.examples import dev_evaluator
 from pt_neural.training.examples import digest as frames_digest
-from pt_neural.training.groups import Report
+from pt_neural.training.report import FitClock, Report
+from pt_neural.training.run import epochs_done
 from pt_neural.training.sampling import GroupBatches
 
 Scorer = Callable[[nn.Module], np.ndarray]
@@ -40,7 +41,9 @@ class Trained(Ranker, pt.Estimator):
         reader: Turns texts into tensors; None before :meth:`fit`.
         network: The network; None before :meth:`fit`.
         history: One row an epoch: ``epoch``, ``loss`` (mean over groups), ``seconds`` of training, the dev measure.
-        report: What the model was trained on, and what was left out; None if it was loaded.
+            With dev queries, the first row is of epoch 0, the start.
+        report: What the model was trained on, what was left out, what came of it, and where the time went; None if it
+            was loaded.
         terms_per_block: How many terms of documents are read at a time, at most.
     """
 
@@ -91,7 +94,8 @@ class Trained(Ranker, pt.Estimator):
                 where the model has a forward index).
             qrels_tr: Their judgements: ``qid, docno, label``.
             topics_or_res_va: Candidates of the dev queries. With them, training stops when the dev measure no longer
-                improves, and the weights of the best epoch are kept; without, those of the last epoch.
+                improves, and the weights of the best epoch are kept, or those of the start if no epoch was better;
+                without, those of the last epoch.
             qrels_va: Judgements of the dev queries.
 
         Returns:
@@ -104,6 +108,7 @@ class Trained(Ranker, pt.Estimator):
             KeyboardInterrupt: If the user interrupts; the model then has the best weights so far, and stays as it was
                 if no epoch was complete.
         """
+        clock = FitClock()
         from pt_neural.training.loop import train  # imports Lightning, which takes seconds
 
         training = self.training.completed(self.own_training)
@@ -112,7 +117,7 @@ class Trained(Ranker, pt.Estimator):
         frames = topics_or_res_tr, qrels_tr, topics_or_res_va, qrels_va
         examples = self._make_examples(topics_or_res_tr, qrels_tr, training)
         if training.verbose:
-            print(f"{self!r}: {examples.report}", flush=True)
+            print(f"{self!r}: {examples.report.data()}", flush=True)
         documents, vocabulary = self._training_documents(examples)
         reader = self.make_reader()
         with torch.random.fork_rng(range(torch.cuda.device_count())):
@@ -126,16 +131,18 @@ class Trained(Ranker, pt.Estimator):
         if topics_or_res_va is not None:
             dev_frame, measure = dev_evaluator(topics_or_res_va, qrels_va, training)
             scorer = self._scorer(reader, dev_frame)
-            evaluate = lambda: float(measure(scorer(network)).mean())  # noqa: E731
+            evaluate = clock.timed(lambda: float(measure(scorer(network)).mean()))
         batches = GroupBatches(groups, training, pairs.batch)
         loss = losses.make_loss(training, highest=float(groups.labels.max()))
         origin, history = partial(self._origin, frames, reader), []
+        clock.prepared()
         try:
             train(network, batches, loss, training, evaluate=evaluate, history=history, origin=origin)
         except KeyboardInterrupt:
-            if history:
+            if epochs_done(history):
                 self._finish(reader, network, history, report)
             raise
+        report.conclude(history, training, clock)
         self._finish(reader, network, history, report)
         return self
 

@@ -28,7 +28,8 @@ from pt_neural.text.counts import most_frequent
 from pt_neural.training import Training
 from pt_neural.training.examples import Examples, dev_evaluator
 from pt_neural.training.examples import digest as frames_digest
-from pt_neural.training.groups import Groups, Report
+from pt_neural.training.groups import Groups
+from pt_neural.training.report import FitClock, Report
 from pt_neural.training.run import Records
 from pt_neural.training.sampling import GroupBatches
 
@@ -122,10 +123,12 @@ class SSI(RepresentationRanker, pt.Estimator):
     Attributes:
         features: Turns texts into vectors, and holds the vocabularies; None until :meth:`fit`.
         network: W; None until :meth:`fit`.
-        history: One row an epoch: ``epoch``, ``loss`` (mean over groups), ``seconds`` of training, and the dev measure;
+        history: One row an epoch: ``epoch``, ``loss`` (mean over groups), ``seconds`` of training, and the dev measure,
+            with dev queries from epoch 0, the start, on;
             with ``"sparse"`` also ``nonzeros``, how many weights in each row of W could change, and with
             ``"correlated-hash"`` also ``model``, the part that was trained: ``"words"``, ``"hashed"`` or ``"mixing"``.
-        report: What the model was trained on, and what was left out; None if it was loaded.
+        report: What the model was trained on, what was left out, what came of it, and where the time went; None if it
+            was loaded.
 
     Raises:
         TypeError: If an argument has the wrong type.
@@ -241,13 +244,14 @@ class SSI(RepresentationRanker, pt.Estimator):
             KeyboardInterrupt: If the user interrupts; the model then has the best W so far, and stays as it was if no
                 epoch was complete.
         """
+        clock = FitClock()
         _check_monolingual(self.kind, monolingual, own_queries)
         self._require_no_vectors()
         training = self.training.completed(self.own_training)
         _check_training(training)
         examples = self._make_examples(topics_or_res_tr, qrels_tr, training)
         if training.verbose:
-            print(f"{self!r}: {examples.report}", flush=True)
+            print(f"{self!r}: {examples.report.data()}", flush=True)
         features, sequences = self._learn_features(examples, verbose=training.verbose)
         documents = features.read_documents(sequences, features.documents.vocabulary)
         texts = training_texts(features.read_queries(examples.query_texts), documents)
@@ -265,18 +269,20 @@ class SSI(RepresentationRanker, pt.Estimator):
             origin=partial(self._origin, frames, own_queries, features, groups),
         )
         if topics_or_res_va is not None:
-            learner.evaluate = self._dev_measure(features, topics_or_res_va, qrels_va, training)
+            learner.evaluate = clock.timed(self._dev_measure(features, topics_or_res_va, qrels_va, training))
         if monolingual is not None:
             learner.other_task = self._monolingual_task(features, *monolingual, training)
         if own_queries:
             size = network.document_vectors.shape
             learner.other_query_vectors = random_vectors(*size, self.deviation, generator)
+        clock.prepared()
         try:
             self._learn(learner, network)
         except KeyboardInterrupt:
-            if learner.history:
+            if any(record["epoch"] for record in learner.history):
                 self._finish(features, network, learner.history, report)
             raise
+        report.conclude(learner.history, training, clock)
         self._finish(features, network, learner.history, report)
         return self
 
