@@ -212,8 +212,8 @@ def test_with_retrieved_negatives_positives_are_retrieved_ones(forward_index):
         "relevant documents that are not among the candidates": 3,
     }
     others = {("q1", "d8"), ("q2", "d3"), ("q3", "d7")}
-    for settings in ({"negatives": "retrieved", "positives": "all"}, {"negatives": "random"}):
-        examples = examples_of(candidates, qrels, forward_index, **settings)
+    for options in ({"negatives": "retrieved", "positives": "all"}, {"negatives": "random"}):
+        examples = examples_of(candidates, qrels, forward_index, **options)
         assert set(groups_by_name(examples, candidates, forward_index)) == retrieved | others
     with pytest.raises(ValueError, match=r"train on all relevant documents with Training\(positives='all'\)"):
         examples_of(candidates, more, forward_index, negatives="retrieved")
