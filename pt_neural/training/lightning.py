@@ -35,6 +35,27 @@ _OPTIMISERS = {
 }
 
 
+def parameter_groups(network: nn.Module, training: Training) -> list[dict[str, Any]]:
+    """A network's weights as the groups of an optimiser, so that SGD and weight decay ignore how they are kept.
+
+    A network may keep weights as a multiple of what they are, and then names them, with the factor, in a method
+    ``scaled_weights``. Their gradients are smaller by that factor. Adam, AdamW and Adagrad do not depend on the scale
+    of gradients; steps of SGD would be smaller by the factor's square, in proportion to the weights. Weight decay that
+    is added to the gradient, by all but AdamW, would be larger by as much.
+    """
+    scaled = network.scaled_weights() if hasattr(network, "scaled_weights") else []
+    names = {id(weight) for weight, _ in scaled}
+    groups = [{"params": [weight for weight in network.parameters() if id(weight) not in names]}]
+    for weight, factor in scaled:
+        group = {"params": [weight]}
+        if training.optimiser == "sgd":
+            group["lr"] = training.learning_rate * factor**2
+        if training.optimiser != "adamw":
+            group["weight_decay"] = training.weight_decay / factor**2
+        groups.append(group)
+    return groups
+
+
 class GroupTraining(LightningModule):
     """A network, its loss over groups, and the dev measure of the start and after each epoch."""
 
@@ -64,7 +85,8 @@ class GroupTraining(LightningModule):
         """The optimiser that the settings name."""
         settings = self.training_settings
         kind = _OPTIMISERS[settings.optimiser]
-        return kind(self.network.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay)
+        groups = parameter_groups(self.network, settings)
+        return kind(groups, lr=settings.learning_rate, weight_decay=settings.weight_decay)
 
     def on_train_epoch_start(self) -> None:
         """Reset the sums of the epoch."""
