@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
+from ir_measures import nDCG
 from torch import nn
 
 import pt_neural as pn
@@ -62,6 +63,16 @@ def test_before_any_step_the_scores_are_those_of_the_start(name):
     model = fit(unfitted(name, training=replace(NO_STEPS, start=saved(name))))
     np.testing.assert_allclose(scores(model, CANDIDATES), scores(fitted(name), CANDIDATES), atol=1e-6)
     assert not np.allclose(scores(fit(unfitted(name, training=NO_STEPS)), CANDIDATES), scores(model, CANDIDATES))
+
+
+@pytest.mark.parametrize("name", STARTS)
+def test_epoch_0_is_the_start(name):
+    start = fitted(name)
+    training = replace(TRAINING, epochs=1, start=saved(name), dev_measure="nDCG@10")
+    history = unfitted(name, training=training).fit(CANDIDATES, QRELS, CANDIDATES, QRELS).history
+    measured = pt.Experiment([start], CANDIDATES, QRELS, [nDCG @ 10])["nDCG@10"].item()
+    assert history["epoch"].iloc[0] == 0
+    assert history["dev nDCG@10"].iloc[0] == pytest.approx(measured)
 
 
 @pytest.mark.parametrize("name", STARTS)
