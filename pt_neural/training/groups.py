@@ -133,7 +133,8 @@ def _account(
         _NOT_RETRIEVED: pairs.unknown_positives + len(relevant) - len(allowed),
     }
     groups = int(usable.sum())
-    return Report(used, groups, pairs.num_documents, training.negatives, dropped, recipe=training.recipe)
+    known = {"recipe": training.recipe, "start": training.start}
+    return Report(used, groups, pairs.num_documents, training.negatives, dropped, **known)
 
 
 def _without_relevant(pairs: Pairs, relevant: np.ndarray) -> dict[str, int]:

@@ -56,6 +56,7 @@ class Report:
     negatives: str  # as in Training
     dropped: dict[str, int] = field(default_factory=dict)  # reason -> number of queries or judged documents left out
     recipe: str | None = None  # the name of the recipe that the settings come from
+    start: str | None = None  # path of the ranker that training starts from
     outcome: Outcome | None = None  # None without dev queries
     seconds: Mapping[str, float] = field(default_factory=dict)  # what the fit did -> seconds spent on it
 
@@ -69,6 +70,7 @@ class Report:
             f"{self.documents:,} documents"
         )
         text += f", recipe {self.recipe!r}" if self.recipe else ""
+        text += f", starting from {self.start}" if self.start else ""
         reasons = [f"{count:,} {reason}" for reason, count in self.dropped.items() if count]
         return text + (f"; left out: {', '.join(reasons)}" if reasons else "")
 

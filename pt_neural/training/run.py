@@ -29,6 +29,7 @@ Records = list[dict[str, Any]]
 FREE_SETTINGS = (
     *("epochs", "patience", "max_time", "checkpoint_dir"),
     *("recipe", "verbose", "device", "devices", "strategy"),
+    "start",  # known by its weights, see `origin`, wherever it is saved
 )
 
 

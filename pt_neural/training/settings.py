@@ -73,6 +73,8 @@ class Training:
         strategy: How several devices share the work, as for Lightning: ``"ddp"`` in scripts, ``"ddp_notebook"`` in
             notebooks. Each device takes batches of ``batch_size``.
         precision: ``"32-true"``, ``"bf16-mixed"`` or ``"16-mixed"``, Lightning's precisions with weights of 32 bits.
+        start: Path of a saved ranker of the same kind and settings, whose weights training starts from; None to start
+            anew. What its vocabulary lacks is added, with fresh weights. A path, since settings are saved as text.
         checkpoint_dir: Directory for a checkpoint after each epoch, from which an interrupted fit resumes.
         recipe: The name of the recipe that these settings come from, see ``recipe`` of the rankers; only reported.
         verbose: Print what is trained on, show progress bars, and print what came of it and where the time went.
@@ -84,6 +86,7 @@ class Training:
     Example::
 
         pn.CLSM(training=pn.Training(epochs=5, negatives="retrieved", num_negatives=4, seed=13))
+        pn.CLSM(training=pn.Training(start="pre-trained.clsm"))  # what another CLSM has saved
     """
 
     epochs: int = 20
@@ -109,7 +112,8 @@ class Training:
     devices: int | str | Sequence[int] = 1
     strategy: str = "auto"
     precision: str | int = "32-true"
-    checkpoint_dir: str | None = None
+    start: str | os.PathLike | None = None
+    checkpoint_dir: str | os.PathLike | None = None
     recipe: str | None = None
     verbose: bool = True
 
@@ -132,10 +136,11 @@ class Training:
             raise TypeError(f"strategy must be the name of a strategy of Lightning, not {self.strategy!r}")
         if "spawn" in self.strategy:
             raise ValueError(f"strategy {self.strategy!r} pickles all data; use 'ddp', or 'ddp_notebook' in notebooks")
-        if self.checkpoint_dir is not None:
-            if not isinstance(self.checkpoint_dir, str | os.PathLike):
-                raise TypeError(f"checkpoint_dir must be a path, not {self.checkpoint_dir!r}")
-            self._set("checkpoint_dir", os.path.expanduser(self.checkpoint_dir))
+        for name, what in (("checkpoint_dir", "a path"), ("start", "the path of a saved ranker")):
+            if (path := getattr(self, name)) is not None:
+                if not isinstance(path, str | os.PathLike):
+                    raise TypeError(f"{name} must be {what}, not {path!r:.80}")
+                self._set(name, os.path.expanduser(path))
 
     def _check_numbers(self) -> None:
         self._set("epochs", checked_number("epochs", self.epochs, int, least=1))

@@ -70,6 +70,7 @@ WRONG_TYPES = [
     ("seed", 1.0),
     ("strategy", 3),
     ("checkpoint_dir", 7),
+    ("start", 7),
 ]
 
 

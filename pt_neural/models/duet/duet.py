@@ -36,6 +36,7 @@ class DuetRanker(InteractionRanker):
     parts: ClassVar[tuple[str, ...]] = ("local", "distributed")
     options_type: ClassVar[type] = KeptInteractionOptions
     own_options: ClassVar[dict[str, Any]] = {"batch_size": 128}
+    learning_settings: ClassVar[tuple[str, ...]] = ("dropout", "num_ngrams")
     own_training: ClassVar[dict[str, Any]] = {
         "loss": "softmax",
         "gamma": 10.0,

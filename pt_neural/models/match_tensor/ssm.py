@@ -88,6 +88,7 @@ class SSM(TowerRanker):
     schematic = {"label": "SSM", "help_url": None}
     artifact_format = "ssm"
     components: ClassVar[dict[str, Callable[..., Any]]] = {"spaces": EmbeddingSpaces.load}
+    learning_settings: ClassVar[tuple[str, ...]] = ("dropout",)
     own_training: ClassVar[dict[str, Any]] = TRAINING
     terms_per_block: ClassVar[int] = TERMS_PER_BLOCK
     least_score: ClassVar[float] = -20.0
