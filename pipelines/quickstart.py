@@ -7,9 +7,11 @@ from ir_measures import RR, R, nDCG
 import pt_neural as pn
 from pipelines.common.arguments import parsed, parser
 from pipelines.common.collection import load
-from pipelines.common.comparison import Comparison, alpha_picture, mean_curve, tuned_by_seed
+from pipelines.common.comparison import Comparison, alpha_picture, mean_curve, tuned, tuned_by_seed
+from pipelines.common.first_stage import LengthPrior, tuned_bm25
 from pipelines.common.workspace import Workspace
 
+PRIOR = "BM25 + length prior"
 MEASURES = [nDCG @ 10, RR, R @ 100]
 
 
@@ -24,8 +26,16 @@ def main() -> None:
     collection = load(arguments.dataset).sample(arguments.queries, arguments.seed)
     workspace = Workspace(arguments, "quickstart", collection)
     index = workspace.index()
-    bm25 = index.bm25()
-    first_stages = {"BM25": bm25, "query likelihood": index.ql(), "SDM": index.sdm()}
+    bm25, plain = tuned_bm25(workspace), index.bm25()
+    shorter = bm25 >> pn.Mixture(LengthPrior(workspace.forward_index()), normalise="minmax")
+    shorter, curve = tuned(shorter, collection, nDCG @ 10, arguments.seed)
+    first_stages = {
+        "BM25": bm25,
+        f"BM25 (k1 {plain.k1:g}, b {plain.b:g})": plain,
+        PRIOR: shorter,
+        "query likelihood": index.ql(),
+        "SDM": index.sdm(),
+    }
     candidates = bm25 % 100
     rankers = {"DESM IN-OUT": {}, "DESM IN-IN": {}, "DSSM": {}}
     for seed in arguments.seeds:
@@ -38,7 +48,7 @@ def main() -> None:
             dssm = workspace.trained(dssm, *collection.examples(candidates))
             rankers["DSSM"][seed] = dssm, dssm.retriever(dssm.vectors)
 
-    telescoped, full, curves = {}, {}, {}
+    telescoped, full, curves = {}, {}, {PRIOR: curve}
     for name, seeds in rankers.items():
         if not seeds:
             continue
@@ -54,8 +64,8 @@ def main() -> None:
         }
         for systems, (setting, by_seed) in zip((telescoped, full), mixtures.items(), strict=True):
             mixed = f"{setting}, BM25 + {name}"
-            tuned, alphas = tuned_by_seed(by_seed, collection, nDCG @ 10, arguments.seed)
-            systems[mixed] = {seed: system % 100 for seed, system in tuned.items()}
+            chosen, alphas = tuned_by_seed(by_seed, collection, nDCG @ 10, arguments.seed)
+            systems[mixed] = {seed: system % 100 for seed, system in chosen.items()}
             curves[mixed] = mean_curve(alphas)
 
     systems = {name: system % 100 for name, system in first_stages.items()} | telescoped | full
@@ -63,7 +73,7 @@ def main() -> None:
     comparison.add(systems)
     caption = f"{collection.label}, {len(collection.test.topics):,} test queries; * differs from BM25 with p < 0.05"
     comparison.save(workspace, "table", list(systems), {"BM25": "*"}, caption)
-    workspace.save_settings(alpha={name: curve.alpha for name, curve in curves.items()})
+    workspace.save_settings(bm25=repr(bm25), alpha={name: curve.alpha for name, curve in curves.items()})
     workspace.save_picture("alpha", alpha_picture(curves, "Mixtures with BM25"))
     print(f"\nThe table, runs and pictures are in {workspace.results} ({time.perf_counter() - started:.0f} seconds).")
 

@@ -18,6 +18,7 @@ from ir_measures import nDCG
 import pt_neural as pn
 from pipelines.common.arguments import parsed, parser
 from pipelines.common.collection import Split, load
+from pipelines.common.first_stage import tuned_bm25
 from pipelines.common.workspace import Workspace
 
 WORD2VEC = {"window": 5, "epochs": 5, "subsample": 1e-3}  # of the word2vec program
@@ -63,7 +64,7 @@ def desm_rows(workspace: Workspace, arguments: argparse.Namespace) -> Iterator[d
     """BM25's top 100 re-ranked by DESM, alone and mixed with the best alpha on the same queries."""
     dev = workspace.collection.dev
     forward, texts = workspace.forward_index(), list(workspace.documents())
-    candidates = (workspace.index().bm25() % 100).transform(dev.topics)
+    candidates = (tuned_bm25(workspace) % 100).transform(dev.topics)
     for change in CHANGES:
         settings = WORD2VEC | change
         started = time.perf_counter()

@@ -56,7 +56,7 @@ def with_scores(frame: pd.DataFrame, scores: np.ndarray) -> pd.DataFrame:
 
 
 def ranks(qids: pd.Series, scores: np.ndarray, docnos: pd.Series) -> np.ndarray:
-    """Ranks from 0 within each query, int64, by falling score, ties in ascending order of docno.
+    """Ranks from 0 within each query, int64, by falling score, ties in the order of :func:`tie_order`.
 
     Rows with the same score and docno keep their order. NaN scores rank last.
     """
@@ -74,11 +74,22 @@ def ranks(qids: pd.Series, scores: np.ndarray, docnos: pd.Series) -> np.ndarray:
 
 
 def _settle_ties(order: np.ndarray, tied: np.ndarray, docnos: pd.Series) -> np.ndarray:
-    """Sort each run of equal scores by docno; ``tied[i]`` means that sorted rows i and i+1 are in one run."""
+    """Sort each run of equal scores; ``tied[i]`` means that sorted rows i and i+1 are in one run."""
     run = np.cumsum(np.r_[0, ~tied])
     in_run = np.r_[tied, False] | np.r_[False, tied]
     rows = order[in_run]
-    _, names = np.unique(docnos.iloc[rows].to_numpy(dtype=object).astype(str), return_inverse=True)
     order = order.copy()
-    order[in_run] = rows[np.lexsort((names, run[in_run]))]
+    places = tie_order(docnos.iloc[rows].to_numpy(dtype=object).astype(str))
+    order[in_run] = rows[np.lexsort((places, run[in_run]))]
     return order
+
+
+def tie_order(docnos: np.ndarray) -> np.ndarray:
+    """The place of each document among those of equal score, int64: in descending order of docno.
+
+    It is the order of trec_eval, by which measures are computed, whatever the ``rank`` of a run; so the document of
+    rank 0 is the first one for a measure too. (trec_eval takes scores that are equal in single precision for equal;
+    we compare them as they are.)
+    """
+    _, ascending = np.unique(docnos, return_inverse=True)
+    return -ascending.astype(np.int64)

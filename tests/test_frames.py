@@ -1,10 +1,12 @@
+import ir_measures
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ir_measures import RR
 
-from pt_neural._frames import ranks, require_columns, with_numeric_labels, with_scores
+from pt_neural._frames import ranks, require_columns, tie_order, with_numeric_labels, with_scores
 
 rows = st.lists(
     st.tuples(st.sampled_from(["q1", "q2", "q10"]), st.sampled_from("abcdé"), st.sampled_from([-1.0, 0.0, 0.5, 2.0])),
@@ -19,8 +21,26 @@ def test_ranks_against_sorting_each_query(rows):
     found = ranks(frame["qid"], frame["score"].to_numpy(dtype=float), frame["docno"])
     for qid in set(frame["qid"]):
         mine = [i for i in range(len(rows)) if rows[i][0] == qid]
-        best_first = sorted(mine, key=lambda i: (-rows[i][2], rows[i][1], i))
+        best_first = sorted(mine, key=lambda i: (rows[i][2], rows[i][1], -i), reverse=True)
         assert [int(found[i]) for i in best_first] == list(range(len(mine)))
+
+
+@settings(max_examples=40)
+@given(rows)
+def test_the_first_document_is_the_first_one_of_a_measure(rows):
+    frame = pd.DataFrame(dict.fromkeys([("q1", *row[1:]) for row in rows]), columns=["qid", "docno", "score"])
+    frame = frame.drop_duplicates("docno", ignore_index=True)
+    qrels = pd.DataFrame({"query_id": ["q1"], "doc_id": ["a"], "relevance": [1]})
+    frame = with_scores(frame, frame["score"].to_numpy(dtype=float))
+    run = frame.rename(columns={"qid": "query_id", "docno": "doc_id"}).sample(frac=1, random_state=3)
+    reciprocal = ir_measures.calc_aggregate([RR], qrels, run)[RR]
+    expected = [1 / (1 + rank) for rank in frame.loc[frame["docno"] == "a", "rank"]]
+    assert [reciprocal] == pytest.approx(expected or [0])
+
+
+def test_ties_are_in_descending_order_of_docno():
+    docnos = np.array(["d2", "d10", "é", "d2", "z"], dtype=object)
+    assert docnos[np.argsort(tie_order(docnos), kind="stable")].tolist() == ["é", "z", "d2", "d2", "d10"]
 
 
 def test_nan_ranks_last():

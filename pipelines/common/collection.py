@@ -51,6 +51,11 @@ class Collection:
         """A short name; for a folder, without its location."""
         return short_name(self.name)
 
+    @property
+    def for_choices(self) -> Split | None:
+        """The queries to choose a first stage on: dev or else train; None if there are only test queries."""
+        return self.train if self.dev is None else self.dev
+
     def examples(self, candidates: pt.Transformer) -> list[pd.DataFrame]:
         """The arguments of ``fit`` for a model with a forward index: the judged pairs of train, candidates of dev.
 

@@ -11,6 +11,7 @@ import pandas as pd
 import pyterrier as pt
 
 from pipelines.common.arguments import as_json
+from pt_neural._frames import with_scores
 
 VALUES = "values.csv.gz"
 COLUMNS = ["qid", "iteration", "docno", "rank", "score", "name"]  # of a TREC run
@@ -43,8 +44,8 @@ class SavedRuns:
         return run.astype({"rank": int})[["qid", "docno", "rank", "score"]]
 
     def save_run(self, name: str, run: pd.DataFrame) -> None:
-        """Write a result frame as a TREC run."""
-        tag = file_name(name).replace(" ", "-")
+        """Write a result frame as a TREC run, with the ranks by which measures are computed."""
+        run, tag = with_scores(run, run["score"].to_numpy()), file_name(name).replace(" ", "-")
         write_whole(self._path(name), lambda file: pt.io.write_results(run, file, run_name=tag))
 
     def _path(self, name: str) -> Path:

@@ -14,6 +14,7 @@ from ir_measures import nDCG
 import pt_neural as pn
 from pipelines.common.collection import Collection, Split, load
 from pipelines.common.comparison import System
+from pipelines.common.first_stage import tuned_bm25
 from pipelines.common.workspace import Workspace
 
 
@@ -132,7 +133,7 @@ class TrainedRankers(TrainedModels):
     def __init__(self, workspace: Workspace, arguments: argparse.Namespace):
         super().__init__(workspace, arguments)
         self.index = workspace.index(arguments.fields)
-        self.bm25 = self.index.bm25()
+        self.bm25 = tuned_bm25(workspace, arguments.fields)
         self.candidates = self.bm25 % arguments.depth
 
     def reranking(self, spec: ModelSpec, examples: Sequence[pd.DataFrame] | None = None) -> System:

@@ -15,12 +15,14 @@ import pt_neural as pn
 from pipelines.common.arguments import parsed, parser
 from pipelines.common.collection import load
 from pipelines.common.comparison import Comparison, mean_curve, tuned_by_seed
+from pipelines.common.first_stage import LengthPrior, tuned_bm25
 from pipelines.common.workspace import Workspace
 from pipelines.desm.figures import figures
 
 MEASURES = [nDCG @ 1, nDCG @ 3, nDCG @ 10]
 DEPTH = 100  # documents per query in the runs over all documents
 Seeds = dict[str, dict[int, pt.Transformer]]
+PRIOR = "BM25 + length prior"
 MIN_QUERIES = 1000  # needed to train word embeddings on queries
 
 
@@ -29,13 +31,12 @@ def main() -> None:
     arguments = options()
     collection = load(arguments.dataset)
     workspace = Workspace(arguments, "desm", collection)
-    bm25 = workspace.index().bm25()
-    if arguments.sweep and collection.train is not None:
-        bm25 = swept_bm25(workspace, arguments.seed)
-    print(f"first stage: {bm25!r}", flush=True)
+    bm25 = tuned_bm25(workspace)
     candidates = bm25 % arguments.depth
     rerankers, retrievers = models(workspace, arguments)
+    shorter = {arguments.seed: bm25 >> pn.Mixture(LengthPrior(workspace.forward_index()))}
     mixtures, curves = {}, {}
+    mixtures[PRIOR], curves[PRIOR] = tuned_by_seed(shorter, collection, nDCG @ 10, arguments.seed)
     for name, seeds in retrievers.items():
         by_seed = {seed: pn.Mixture(retriever, bm25) for seed, retriever in seeds.items()}
         mixtures[f"BM25 + {name}"], curves[name] = tuned_by_seed(by_seed, collection, nDCG @ 10, arguments.seed)
@@ -68,12 +69,6 @@ def options() -> argparse.Namespace:
     arguments = parser(__doc__)
     arguments.add_argument("--depth", type=int, default=100, help="candidates per query in the telescoped table")
     arguments.add_argument("--dim", type=int, default=200, help="dimensions of the embeddings (paper: 200) and of LSA")
-    arguments.add_argument(
-        "--sweep",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="choose k1 and b of BM25 on training queries",
-    )
     return parsed(arguments)
 
 
@@ -91,19 +86,6 @@ def models(workspace: Workspace, arguments: argparse.Namespace) -> tuple[Seeds, 
 def each(systems: Seeds, change: Callable[[pt.Transformer], pt.Transformer]) -> Seeds:
     """Every system of every seed, changed."""
     return {name: {seed: change(system) for seed, system in seeds.items()} for name, seeds in systems.items()}
-
-
-def swept_bm25(workspace: Workspace, seed: int, queries: int = 500) -> pt.Transformer:
-    """BM25 with k1 and b swept on training queries, as in section 3.3."""
-    index, sample = workspace.index(), workspace.collection.train.sample(queries, seed)
-
-    def sweep() -> dict[str, float]:
-        bm25 = index.bm25(num_results=10)
-        grid = {bm25: {"k1": [0.5, 0.9, 1.3, 1.7, 2.1], "b": [0.3, 0.4, 0.5, 0.65, 0.8, 0.95]}}
-        pt.GridSearch(bm25, grid, sample.topics, sample.qrels, "ndcg_cut_10", verbose=False)
-        return {"k1": bm25.k1, "b": bm25.b}
-
-    return index.bm25(**workspace.chosen("bm25", sweep))
 
 
 def embeddings(workspace: Workspace, dim: int, seed: int) -> dict[str, pn.EmbeddingSpaces]:

@@ -10,6 +10,7 @@ from ir_measures import R, Success, nDCG
 
 from pt_neural._arguments import checked_integers, checked_number
 from pt_neural._evaluation import parse_measure
+from pt_neural._frames import with_scores
 from pt_neural.experiment.pictures import COLOURS, legend_above
 from pt_neural.text import tokenise
 from pt_neural.training.examples import require_columns, with_numeric_labels
@@ -238,8 +239,8 @@ def _places_in_run(run: pd.DataFrame) -> pd.DataFrame:
     require_columns(run, ("qid", "docno", order), "run")
     if run.empty:
         raise ValueError("the run is empty: there are no candidates")
-    ordered = run[["qid", "docno", order]].sort_values(order, ascending=order == "rank", kind="stable")
-    ordered = ordered.drop_duplicates(["qid", "docno"])
+    ranked = run if order == "rank" else with_scores(run, run["score"].to_numpy())
+    ordered = ranked[["qid", "docno", "rank"]].sort_values("rank", kind="stable").drop_duplicates(["qid", "docno"])
     return ordered.assign(place=ordered.groupby("qid").cumcount().to_numpy() + 1)[["qid", "docno", "place"]]
 
 

@@ -24,7 +24,7 @@ class InteractionRanker(Trained):
     """Base of the rankers whose score needs the query and the document at once.
 
     The transformer re-ranks: frames with ``qid, query, docno`` and the text, or only ``docno`` where documents are
-    kept, get a new ``score`` and ``rank``, ties by docno.
+    kept, get a new ``score`` and ``rank``, ties by descending docno.
 
     All that a model needs is a reader and a network. The network takes a batch of groups, as the reader's pairs give
     it, and returns scores of shape ``(groups, documents per group)``. A model that can share work between pairs has its

@@ -45,7 +45,7 @@ class Ranker(pt.Transformer):
     """Base of the rankers that score the texts of documents.
 
     The transformer re-ranks: frames with ``qid, query, docno`` and the text, or only ``docno`` where documents are
-    kept, get a new ``score`` and ``rank``, ties by docno; rows stay in their order.
+    kept, get a new ``score`` and ``rank``, ties by descending docno; rows stay in their order.
 
     A model's constructor takes its own settings, keeps each as an attribute of the same name, and passes the shared
     options on: ``super().__init__(**options)``. Its settings are saved and compared here, except components, which are

@@ -41,7 +41,7 @@ class RepresentationRanker(Ranker):
     Depending on the columns of a frame, the transformer
 
     - re-ranks (``qid, query, docno`` and the text, or only ``docno`` when ``documents`` or ``vectors`` are given,
-      or ``doc_vec``): the same rows with new ``score`` and ``rank``, ties by docno;
+      or ``doc_vec``): the same rows with new ``score`` and ``rank``, ties by descending docno;
     - encodes queries (``query``): adds ``query_vec``, float32 arrays;
     - encodes documents (text): adds ``doc_vec``, float32 arrays.
 

@@ -4,6 +4,7 @@ import re
 import shutil
 
 import ir_measures
+import numpy as np
 import pandas as pd
 import pytest
 from ir_measures import AP, P
@@ -28,8 +29,9 @@ def cacm(collections, tmp_path_factory):
 
 
 def evaluate(found, qrels):
-    """MAP and P@30. trec_eval would order ties by descending docno; Anserini and we return them the other way."""
-    run = found.rename(columns={"qid": "query_id", "docno": "doc_id"}).assign(score=-found["rank"])
+    """MAP and P@30 with ties by ascending docno, as in Anserini's runs; trec_eval and we have them the other way."""
+    found = found.sort_values(["score", "docno"], ascending=[False, True])
+    run = found.rename(columns={"qid": "query_id", "docno": "doc_id"}).assign(score=-np.arange(len(found)))
     measured = ir_measures.calc_aggregate([AP, P @ 30], qrels, run[["query_id", "doc_id", "score"]])
     return round(measured[AP], 4), round(measured[P @ 30], 4)
 

@@ -4,12 +4,16 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import pyterrier as pt
 import pytest
+from ir_measures import nDCG
 
 from pipelines.clsm import __main__ as clsm
 from pipelines.clsm import figures, statistical
 from pipelines.clsm.rankers import LEARNED
 from pipelines.common.collection import Split
+from pipelines.common.comparison import Comparison
+from pipelines.common.runs import SavedRuns
 
 SMALL = {"DSSM": {"layers": (16, 8)}, "CLSM": {"filters": 16, "dim": 8}}
 ROWS = ["ql", "unigram", "lda-100", "bltm", "lce", "ptm", "dssm-4", "clsm-4", "lsa", "bm25+dssm"]
@@ -149,6 +153,22 @@ def test_top_grades_without_results_or_judgement_are_zero():
     once = clsm.top_grades([run], Split(topics, qrels))
     assert once.tolist() == [1, 0, 0, 0]  # b before a; a is unjudged; below 0; nothing found; q5 is unjudged
     assert clsm.top_grades([run, run], Split(topics, qrels)).tolist() == [1, 0, 0, 0] * 2
+
+
+def test_the_top_document_among_ties_is_that_of_the_measure(tmp_path):
+    qids = [f"q{number}" for number in range(4)]
+    topics = pd.DataFrame({"qid": qids, "query": "words"})
+    run = pd.DataFrame(
+        [(qid, docno, 1.0) for qid in qids for docno in ("a", "c", "b")], columns=["qid", "docno", "score"]
+    )
+    run = run.assign(rank=run.groupby("qid").cumcount())
+    qrels = pd.DataFrame(
+        [("q0", "a", 1), ("q1", "b", 1), ("q2", "c", 1), ("q3", "c", 1)], columns=["qid", "docno", "label"]
+    )
+    comparison = Comparison(Split(topics, qrels), [nDCG @ 1], SavedRuns(tmp_path, {}))
+    comparison.add({"one": pt.Transformer.from_df(run)})
+    grades = clsm.top_grades(comparison.frames["one"].values(), comparison.split)
+    assert grades.tolist() == comparison.values(nDCG @ 1, ["one"]).loc[qids, "one"].tolist() == [0, 0, 1, 1]
 
 
 def test_the_table_has_the_grades_of_both():

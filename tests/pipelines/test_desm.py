@@ -19,9 +19,10 @@ def test_both_tables_and_all_figures(run):
         results = run(desm, "--depth", "20", "--dim", "8")
     three, four = (pd.read_csv(results / f"table{number}.csv") for number in (3, 4))
     assert len(three) == 2 + 4  # BM25, LSA, and both pairs of spaces trained on documents and on queries
-    assert len(four) == 2 + 4 + 4
+    assert len(four) == 2 + 4 + 1 + 4
+    assert "BM25 + length prior" in four["system"].tolist()
     assert three["system"].tolist()[:2] == four["system"].tolist()[:2] == ["BM25", "LSA"]
     settings = json.loads((results / "settings.json").read_text())
-    assert len(settings["chosen"]["alpha"]) == 4
+    assert len(settings["chosen"]["alpha"]) == 1 + 4
     pictures = {"figure1", "figure4", "figure5", "alpha", "table3", "table4"}
     assert {path.stem for path in results.glob("*.png")} == pictures

@@ -50,7 +50,7 @@ def ranker(name) -> Ranker:
     return fitted(name)
 
 
-def test_rows_stay_and_ranks_go_by_score_then_docno(ranker):
+def test_rows_stay_and_ranks_go_by_score_then_descending_docno(ranker):
     repeated = pd.concat([CANDIDATES, CANDIDATES[::3].assign(docno="d0"), CANDIDATES[:1]])
     frame = repeated.sample(frac=1, random_state=0).assign(note=range(len(repeated)), score=7.0, rank=-1)
     before = frame.copy()
@@ -61,7 +61,7 @@ def test_rows_stay_and_ranks_go_by_score_then_docno(ranker):
     pd.testing.assert_frame_equal(scored[kept], frame[kept])
     assert scored.dtypes[["score", "rank"]].tolist() == ["float64", "int64"]
     for _, one in scored.groupby("qid"):
-        expected = one.sort_values(["score", "docno"], ascending=[False, True], kind="stable")
+        expected = one.sort_values(["score", "docno"], ascending=False, kind="stable")
         assert expected["rank"].tolist() == list(range(len(one)))
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from pt_neural._artifacts import ArtifactError
+from pt_neural._frames import tie_order
 from pt_neural.lucene.java.handles import (
     bind,
     chain,
@@ -77,10 +78,8 @@ class Reader:
 
     @functools.cached_property
     def order(self) -> np.ndarray:
-        """The position of each document in the order of docnos, int64. Breaks ties."""
-        order = np.empty(len(self.docnos), dtype=np.int64)
-        order[np.argsort(self.docnos, kind="stable")] = np.arange(len(self.docnos))
-        return order
+        """The place of each document among equal scores, int64."""
+        return tie_order(self.docnos)
 
     @functools.cached_property
     def numbers(self) -> dict[str, int]:

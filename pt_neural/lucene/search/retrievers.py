@@ -57,7 +57,7 @@ class Retriever(pt.Transformer):
 
         Returns:
             All columns of the input, and ``docno``, ``score``, ``rank``. Retrieved rows are sorted by rank; equal
-            scores are in ascending order of docno, even where ``num_results`` cuts through them. Scored rows
+            scores are in descending order of docno, even where ``num_results`` cuts through them. Scored rows
             are in the order of the input; a document without any term of the query has score 0.0.
 
         Raises:

@@ -105,8 +105,8 @@ def search(
 ) -> Iterator[Hits]:
     """Search in chunks of up to 200 queries, and yield the hits of each; ``progress`` labels a progress bar.
 
-    Equal scores are in ascending order of docno, even at the cut: of the documents that tie for the last places, those
-    with the smallest docnos are returned.
+    Equal scores are in descending order of docno, even at the cut: of the documents that tie for the last places, those
+    with the largest docnos are returned.
     """
     for chunk in in_chunks(len(queries), CHUNK, label=progress):
         hits = _search_chunk(reader, builder, similarity, queries[chunk], num_results)
@@ -201,7 +201,7 @@ def _whole_tie(reader: Reader, similarity: Similarity, query: Any, num_results: 
 
 
 def break_ties(found: Sequence[np.ndarray], order: np.ndarray, num_results: int) -> Hits:
-    """Sort each query's equal scores by docno (``order`` is the position of each document in that order), and cut."""
+    """Sort each query's equal scores by ``order``, the place of each document among them, and cut."""
     lengths = np.array([len(hits) for hits in found], dtype=np.int64)
     hits = np.concatenate(found)
     queries = np.repeat(np.arange(len(found)), lengths)

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from pt_neural._artifacts import METADATA, read_json
+from pt_neural._frames import tie_order
 
 FINGERPRINT = "model_fingerprint"  # in the metadata
 
@@ -40,8 +41,8 @@ class Kept:
 
     @cached_property
     def order(self) -> np.ndarray:
-        """The place of each row in the order of docnos, int64."""
-        return np.argsort(np.argsort(np.array(self.docno_list, dtype=object), kind="stable"))
+        """The place of each row among equal scores, int64."""
+        return tie_order(np.array(self.docno_list, dtype=object))
 
     @cached_property
     def _numbers(self) -> dict[str, int]:

@@ -10,7 +10,7 @@ def test_feedback_finds_what_the_query_does_not_say(build):
             *({"docno": f"x{number}", "text": f"other words here {number}"} for number in range(40)),
         ]
     )
-    assert index.bm25().search("okapi")["docno"].tolist() == ["d1", "d2"]
+    assert index.bm25().search("okapi")["docno"].tolist() == ["d2", "d1"]
     found = index.rm3(fb_docs=2, fb_terms=4).search("okapi")
     assert found["docno"].tolist() == ["d1", "d2", "d3"]
     assert index.rm3(fb_docs=2, fb_terms=4, original_weight=1).search("okapi")["docno"].tolist()[:2] == ["d1", "d2"]

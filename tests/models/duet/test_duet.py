@@ -156,7 +156,7 @@ def test_parts_are_the_outputs_before_the_tanh(duet):
     sums = np.tanh(outputs.double().numpy()).sum(axis=1)
     np.testing.assert_allclose(np.tanh(scores(duet, frame)) * 2, sums, atol=1e-5)  # equation 1
     for _, results in duet.local.transform(frame).groupby("qid"):
-        ordered = results.sort_values(["score", "docno"], ascending=[False, True])
+        ordered = results.sort_values(["score", "docno"], ascending=False)
         assert ordered["rank"].tolist() == list(range(len(results)))
 
 

@@ -27,7 +27,7 @@ def by_hand(tfidf: pn.TFIDF, query: str, texts: dict[str, str], beta: float, fee
     """TFIDF, the mean of the first documents, and TFIDF again."""
     q, *found = (vector.toarray()[0].astype(float) for vector in map(tfidf_vector(tfidf), [query, *texts.values()]))
     vectors = dict(zip(texts, found, strict=True))
-    first = sorted(docno for docno in vectors if q @ vectors[docno] > 0)
+    first = sorted((docno for docno in vectors if q @ vectors[docno] > 0), reverse=True)
     first = sorted(first, key=lambda docno: -round(q @ vectors[docno], 6))[:feedback_docs]
     if first:
         q = q + beta * sum(vectors[docno] for docno in first) / len(first)

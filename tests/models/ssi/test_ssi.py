@@ -160,7 +160,7 @@ def test_retrieval_is_brute_force(case, tmp_path):
         if case in ("D", "sparse"):  # a document is found if it has a word for which the query speaks
             shared = (abs(queries.sparse[[number]]) @ abs(documents).T).toarray()[0] > 0
             found = [place for place in found if shared[place]]
-        found.sort(key=lambda place: (-round(row[place], 5), DOCUMENTS[place]["docno"]))
+        found.sort(key=lambda place: (round(row[place], 5), DOCUMENTS[place]["docno"]), reverse=True)
         expected += [(str(number), DOCUMENTS[place]["docno"], row[place]) for place in found[:9]]
     topics = pd.DataFrame({"qid": [str(number) for number in range(len(UNSEEN))], "query": UNSEEN})
     found = model.retriever(vectors, num_results=9).transform(topics)

@@ -1,0 +1,132 @@
+"""BM25 with tuned settings, and BM25 with a prior for short documents."""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property, partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+from ir_measures import nDCG
+
+import pt_neural as pn
+from pipelines.common.collection import FIELDS, Split
+from pipelines.common.workspace import Workspace
+from pt_neural._evaluation import RunEvaluator
+from pt_neural._frames import with_scores
+from pt_neural.experiment.alpha import assign_folds
+
+K1 = (0.5, 0.9, 1.2, 1.7, 2.5)
+B = (0.2, 0.4, 0.6, 0.8, 0.95)
+QUERIES = 300  # at most, to choose on
+FOLDS = 5  # as for alpha
+
+
+def tuned_bm25(workspace: Workspace, fields: Sequence[str] = FIELDS) -> pt.Transformer:
+    """BM25 with the k1 and b of the best nDCG@10 on dev queries, chosen once and printed.
+
+    Without dev queries they are chosen on training queries; and if there are only test queries by five folds, so that
+    each query has settings that were chosen without it.
+
+    Args:
+        workspace: Where the index and the choice are kept.
+        fields: The fields of the index.
+    """
+    index, collection, seed = workspace.index(fields), workspace.collection, workspace.arguments.seed
+    if collection.for_choices is not None:
+        split = collection.for_choices.sample(QUERIES, seed)
+        chosen = workspace.chosen("bm25", partial(_best, index, split), fields, split.topics["qid"].tolist())
+        bm25 = index.bm25(**chosen)
+    else:
+        choose = partial(_best_by_fold, index, collection.test, seed)
+        chosen = workspace.chosen("bm25 by fold", choose, fields, collection.test.topics["qid"].tolist())
+        bm25 = BM25ByFold(index, **chosen)
+    print(f"BM25: {bm25!r}", flush=True)
+    return bm25
+
+
+def _best(index: pn.LuceneIndex, split: Split) -> dict[str, float]:
+    return _settings(_values(index, split).mean().idxmax())
+
+
+def _best_by_fold(index: pn.LuceneIndex, split: Split, seed: int) -> dict[str, Any]:
+    values = _values(index, split)
+    fold_of = assign_folds(FOLDS, values.index.tolist(), seed).tolist()
+    folds = [_settings(values[np.not_equal(fold_of, fold)].mean().idxmax()) for fold in range(FOLDS)]
+    return {"folds": folds, "fold_of": dict(zip(values.index, fold_of, strict=True)), "others": _best(index, split)}
+
+
+def _values(index: pn.LuceneIndex, split: Split) -> pd.DataFrame:
+    """nDCG@10 of each judged query (the rows) with each k1 and b (the columns)."""
+    print(f"BM25: choosing k1 and b on {len(split.judged):,} queries", flush=True)
+    values = {}
+    for k1, b in product(K1, B):
+        run = index.bm25(k1, b, num_results=10).transform(split.judged)
+        evaluate = RunEvaluator(run, split.qrels, split.judged["qid"], nDCG @ 10)
+        values[k1, b] = evaluate(run["score"].to_numpy())
+    return pd.DataFrame(values, index=evaluate.qids)
+
+
+def _settings(chosen: tuple[float, float]) -> dict[str, float]:
+    return dict(zip(("k1", "b"), chosen, strict=True))
+
+
+class BM25ByFold(pt.Transformer):
+    """BM25 whose k1 and b depend on the fold of the query.
+
+    Args:
+        index: The index.
+        folds: The settings of each fold.
+        fold_of: The fold of each query.
+        others: The settings of all other queries.
+    """
+
+    def __init__(
+        self,
+        index: pn.LuceneIndex,
+        folds: Sequence[Mapping[str, float]],
+        fold_of: Mapping[str, int],
+        others: Mapping[str, float],
+    ):
+        self.index, self.folds, self.fold_of, self.others = index, folds, fold_of, others
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Retrieve for queries, or score rows; the rows of a query keep their order."""
+        folds, rows = (
+            inp["qid"].map(self.fold_of).fillna(len(self.folds)).to_numpy(),
+            inp.assign(row=np.arange(len(inp))),
+        )
+        settings = enumerate([*self.folds, self.others])
+        found = [self.index.bm25(**each).transform(rows[folds == fold]) for fold, each in settings]
+        found = pd.concat([frame for frame in found if len(frame)] or found[:1])
+        return found.sort_values("row", kind="stable", ignore_index=True).drop(columns="row")
+
+    def __repr__(self) -> str:
+        pairs = ", ".join(f"({each['k1']:g}, {each['b']:g})" for each in self.folds)
+        return f"BM25((k1, b) = {pairs} in {len(self.folds)} folds)"
+
+
+class LengthPrior(pt.Transformer):
+    """Scores documents by minus the natural logarithm of their number of tokens.
+
+    A mixture with BM25 is BM25 minus a weight times the logarithm of the length: what a ranker gains that only
+    prefers short documents.
+
+    Args:
+        documents: The forward index.
+    """
+
+    def __init__(self, documents: pn.ForwardIndex):
+        self.documents = documents
+
+    @cached_property
+    def _scores(self) -> np.ndarray:
+        return -np.log(np.maximum(self.documents.all().lengths, 1))
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Score the documents of a result frame."""
+        return with_scores(inp, self._scores[self.documents.known_rows(inp["docno"].tolist())])
+
+    def __repr__(self) -> str:
+        return "LengthPrior()"

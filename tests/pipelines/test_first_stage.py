@@ -1,0 +1,80 @@
+import argparse
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+from ir_measures import nDCG
+
+from pipelines.common import first_stage
+from pipelines.common.collection import load
+from pipelines.common.first_stage import BM25ByFold, LengthPrior, tuned_bm25
+from pipelines.common.workspace import Workspace
+from pt_neural.experiment.alpha import assign_folds
+
+K1, B = (0.5, 3.0), (0.1, 0.9)
+
+
+@pytest.fixture
+def workspaces(folder, test_only, tmp_path, monkeypatch):
+    """One with dev queries and one with test queries only; few settings to choose from."""
+    monkeypatch.setattr(first_stage, "K1", K1)
+    monkeypatch.setattr(first_stage, "B", B)
+    arguments = argparse.Namespace(out=tmp_path / "out", seeds=[13], seed=13, dataset="any")
+    return [Workspace(arguments, "any", load(f"neural:folder:{place}")) for place in (folder, test_only)]
+
+
+def quality(index, topics, qrels):
+    """nDCG@10 of each query and setting, as an experiment measures it."""
+    pairs = list(product(K1, B))
+    frame = pt.Experiment(
+        [index.bm25(*pair) for pair in pairs], topics, qrels, [nDCG @ 10], names=[*map(str, pairs)], perquery=True
+    )
+    frame = frame.pivot_table(index="qid", columns="name", values="value")
+    return frame[[*map(str, pairs)]].set_axis(pairs, axis=1)
+
+
+def test_k1_and_b_are_the_best_on_dev_queries_and_chosen_once(workspaces, capsys):
+    workspace, dev = workspaces[0], workspaces[0].collection.dev
+    bm25 = tuned_bm25(workspace)
+    means = quality(workspace.index(), dev.topics, dev.qrels).mean()
+    assert means.max() > means.min()
+    assert means[(bm25.k1, bm25.b)] == pytest.approx(means.max())
+    printed = capsys.readouterr().out
+    assert "choosing k1 and b on 12 queries" in printed
+    assert repr(bm25) in printed
+    assert tuned_bm25(workspace) == bm25
+    assert "choosing" not in capsys.readouterr().out
+
+
+def test_with_test_queries_only_each_fold_has_what_is_best_for_the_others(workspaces):
+    workspace, test = workspaces[1], workspaces[1].collection.test
+    bm25, values = tuned_bm25(workspace), quality(workspace.index(), test.topics, test.qrels)
+    qids = [qid for qid in test.topics["qid"] if qid in values.index]
+    folds = assign_folds(5, qids, 13)
+    assert bm25.fold_of == dict(zip(qids, folds.tolist(), strict=True))
+    for fold, settings in enumerate(bm25.folds):
+        means = values.loc[[qid for qid in qids if bm25.fold_of[qid] != fold]].mean()
+        assert means[(settings["k1"], settings["b"])] == pytest.approx(means.max())
+
+
+def test_each_query_has_the_settings_of_its_fold(workspaces):
+    workspace = workspaces[1]
+    index, topics = workspace.index(), workspace.collection.test.topics.head(3)
+    settings = [dict(zip(("k1", "b"), pair, strict=True)) for pair in product(K1, B)][:3]
+    qids = topics["qid"].tolist()
+    bm25 = BM25ByFold(index, settings[:2], {qids[0]: 1, qids[1]: 0}, settings[2])
+    singly = [index.bm25(**settings[i]).transform(topics.iloc[[row]]) for row, i in enumerate((1, 0, 2))]
+    expected = pd.concat(singly, ignore_index=True)
+    pd.testing.assert_frame_equal(bm25.transform(topics), expected)
+    shuffled = expected.sample(frac=1, random_state=3, ignore_index=True)
+    pd.testing.assert_frame_equal(bm25.transform(shuffled), shuffled)
+    assert bm25.transform(topics.head(0)).columns.tolist() == expected.columns.tolist()
+
+
+def test_the_prior_is_the_logarithm_of_the_number_of_tokens(workspaces):
+    documents = workspaces[0].forward_index()
+    frame = pd.DataFrame({"qid": "q", "query": "words", "docno": ["d7", "d0"]})
+    # Forty words and the two of the title; "Document 0" has as many tokens as "Document 7".
+    np.testing.assert_allclose(LengthPrior(documents).transform(frame)["score"], [-np.log(42)] * 2)
