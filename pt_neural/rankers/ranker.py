@@ -1,5 +1,6 @@
 """What all rankers share: text columns and forward index, checks, scores and ranks, settings, saving and loading."""
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -37,6 +38,7 @@ from pt_neural.text import (
 )
 from pt_neural.training import Training
 from pt_neural.training.examples import Examples, make_examples
+from pt_neural.training.settings import recipe_name
 
 TYPE, FORMAT = "ranker", "pt_neural"  # in the metadata of saved rankers
 
@@ -62,6 +64,7 @@ class Ranker(pt.Transformer):
         artifact_format: The model's name in saved files and in the registry.
         options_type: The options that the model takes.
         own_options: A model's own defaults of shared options.
+        recipes: The settings of :meth:`recipe`, of the ranker and of its training, for each number of training queries.
         components: Arguments that are artifacts themselves, each with the function that loads it from its folder.
         free_settings: Settings that may change after fitting, or when a model is loaded.
         learning_settings: Settings that count only while the model learns: a ranker to start from may have others.
@@ -73,6 +76,7 @@ class Ranker(pt.Transformer):
     artifact_format: ClassVar[str]
     options_type: ClassVar[type] = RankerOptions
     own_options: ClassVar[dict[str, Any]] = {}
+    recipes: ClassVar[dict[str, dict[str, Any]]] = {}
     components: ClassVar[dict[str, Callable[..., Any]]] = {}
     free_settings: ClassVar[tuple[str, ...]] = ()
     learning_settings: ClassVar[tuple[str, ...]] = ()
@@ -169,6 +173,39 @@ class Ranker(pt.Transformer):
         if training is not None and not isinstance(training, Training):
             raise TypeError(f"training must be a pn.Training, not {training!r:.80}")
         self._training = training or Training()
+
+    @classmethod
+    def recipe(cls, queries: str | int, *args: Any, training: Training | None = None, **options: Any) -> Self:
+        """An unfitted ranker with settings that suit so many training queries.
+
+        The class itself has the settings of its paper. A recipe has those that were best on dev queries of public
+        collections, see ``recipes`` of the class and ``python -m pipelines.recipes``, which chose them; ``report``
+        names it after :meth:`fit`.
+
+        Args:
+            queries: ``"few"`` training queries (some thousand), ``"some"`` (tens of thousands), ``"many"`` (more), or
+                their number.
+            *args: Positional arguments of the ranker.
+            training: Settings that differ from the defaults of :class:`~pt_neural.Training` and so take precedence.
+            **options: Arguments of the ranker, which take precedence.
+
+        Raises:
+            ValueError: If the ranker has no recipes, or the size is unknown.
+
+        Example::
+
+            dssm = pn.DSSM.recipe("few", training=pn.Training(seed=14))
+            (candidates >> dssm).fit(train, docs.get_qrels("train"), dev, docs.get_qrels("dev"))
+            print(dssm.report)
+        """
+        if not cls.recipes:
+            raise ValueError(f"{cls.__name__} has no recipes, since it is not trained on groups of documents")
+        name = recipe_name(queries)
+        names = {field.name for field in dataclasses.fields(Training)}
+        settings = {key: value for key, value in cls.recipes[name].items() if key in names}
+        own = {key: value for key, value in cls.recipes[name].items() if key not in names}
+        given = {} if training is None else training.changed()
+        return cls(*args, training=Training(**{**settings, "recipe": name, **given}), **{**own, **options})
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Re-rank a result frame; see the class for the columns that it needs."""

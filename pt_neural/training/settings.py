@@ -4,7 +4,7 @@ import numbers
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
 
 import ir_measures
@@ -163,6 +163,10 @@ class Training:
         positives = completed.positives or ("retrieved" if completed.negatives == "retrieved" else "all")
         return replace(completed, positives=positives)
 
+    def changed(self) -> dict[str, Any]:
+        """The settings that differ from the defaults."""
+        return {each.name: value for each in fields(self) if (value := getattr(self, each.name)) != each.default}
+
     def to_json(self) -> dict[str, Any]:
         """All settings, in a form that JSON can hold."""
         return {**asdict(self), "dev_measure": self.dev_measure and str(self.dev_measure)}
@@ -171,6 +175,17 @@ class Training:
     def from_json(cls, settings: Mapping[str, Any]) -> "Training":
         """The settings that :meth:`to_json` returned."""
         return cls(**settings)
+
+
+RECIPES = {"few": 0, "some": 5_000, "many": 50_000}  # from how many training queries on
+
+
+def recipe_name(queries: str | int) -> str:
+    """The name of the recipe for a number of training queries, which may be given by its name."""
+    if isinstance(queries, str):
+        return checked_choice("queries", queries, tuple(RECIPES))
+    number = checked_number("queries", queries, int, least=1)
+    return [name for name, least in RECIPES.items() if number >= least][-1]
 
 
 def _checked_grades(grades: Any) -> dict[int, tuple[int, ...]]:

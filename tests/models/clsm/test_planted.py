@@ -64,7 +64,10 @@ def trained(request, synonyms):
 
 
 def test_synonyms_are_learned_without_a_common_word(trained, synonyms):
+    start = type(trained)(**trained.settings(), training=training(epochs=1, learning_rate=1e-12))
+    start.fit(synonyms.train, qrels(synonyms.train))
     assert mean_reciprocal_rank(trained, synonyms.held_out) > 0.8
+    assert mean_reciprocal_rank(start, synonyms.held_out) < 0.3
 
 
 def test_two_networks_came_of_it(trained):

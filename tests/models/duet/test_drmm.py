@@ -387,9 +387,13 @@ def test_similar_words_are_learned_to_match():
             text = " ".join(random.permutation([*near, *fillers]))
             rows.append((f"q{number}", f"x{concepts[0]} x{concepts[1]}", f"d{len(rows)}", text, label))
     frame = pd.DataFrame(rows, columns=["qid", "query", "docno", "text", "label"])
-    model = pn.DRMM(pn.EmbeddingSpaces.from_vectors(words, vectors, vectors), training=training())
-    model.fit(frame[:-300], qrels(frame[:-300]))
+    spaces = pn.EmbeddingSpaces.from_vectors(words, vectors, vectors)
+    model, start = (
+        pn.DRMM(spaces, training=training(**options)).fit(frame[:-300], qrels(frame[:-300]))
+        for options in ({}, {"epochs": 1, "learning_rate": 1e-12})
+    )
     assert min(accuracies(model, frame[-300:])) > 0.95
+    assert max(accuracies(start, frame[-300:])) < 0.85
 
 
 @pytest.fixture(scope="module")

@@ -447,6 +447,9 @@ def test_each_part_learns_what_it_can_see_and_both_together_learn_all(trained, c
     ):
         for accuracy, learned in zip(collection.accuracies(model), learns, strict=True):
             assert accuracy > 0.8 if learned else accuracy < 0.65
+    start = LEARNERS["Duet"](epochs=1, learning_rate=1e-12)
+    start.fit(collection.train, collection.train[["qid", "docno", "label"]])
+    assert np.mean(collection.accuracies(trained)) > np.mean(collection.accuracies(start)) + 0.1
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float16", 0.001), ("int8", 0.02)])

@@ -80,6 +80,8 @@ def test_synonyms_are_learned(synonyms, kind):
     # U'U has one vector for a word on either side, and cannot be rid of the identity and keep synonyms.
     assert first_share(model, test) > (0.4 if kind == "symmetric" else 0.9)
     assert first_share(tf_idf(train), test) == 0
+    slow = pn.SSI(kind, **LEARNERS[kind], training=training(epochs=1, learning_rate=1e-12)).fit(train, qrels(train))
+    assert first_share(slow, test) < 0.2  # as it started
     assert model.history["loss"].iloc[-1] < 0.2 * model.history["loss"].iloc[0]
 
 
