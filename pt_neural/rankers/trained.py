@@ -149,7 +149,8 @@ class Trained(Ranker, pt.Estimator):
         ``Training.epochs`` counts passes over them. With ``Training.max_groups``, an epoch ends after so many triples,
         and the next one goes on from there: the dev measure of a stream that is huge or endless is then taken every
         ``max_groups`` triples, and no pass is needed. Negatives are those of the triples, whatever ``Training`` says of
-        negatives, positives and grades. Readers learn their terms from the forward index and ``topics``.
+        negatives, positives and grades. Readers learn their terms from the forward index and ``topics``, not from the
+        stream. Training starts anew, or from the ranker that ``pn.Training(start=...)`` names.
 
         Args:
             triples: ``(qid, docno, docno)``, the relevant document first; as tuples, as ir_datasets has them
@@ -196,7 +197,7 @@ class Trained(Ranker, pt.Estimator):
                 "checkpoint_dir is set, but an iterator of triples cannot be read again to resume: give a frame, a "
                 "list, or the function that makes the iterator"
             )
-        report = Report(None, 0, len(self.documents), "given", recipe=training.recipe)
+        report = Report(None, 0, len(self.documents), "given", recipe=training.recipe, start=training.start)
         if training.verbose:
             print(f"{self!r}: training on a stream of triples, {len(self.documents):,} documents", flush=True)
         documents, vocabulary = self.documents.all(), self.documents.vocabulary
