@@ -14,16 +14,20 @@ import torch
 from torch import nn
 
 from pt_neural._artifacts import read_tensors, write_tensors
+from pt_neural._frames import require_columns
+from pt_neural.rankers.columns import distinct_queries
 from pt_neural.rankers.options import TrainedOptions
 from pt_neural.rankers.ranker import Ranker, digest
 from pt_neural.rankers.readers.reader import Reader
-from pt_neural.training import losses
+from pt_neural.text import PackedSequences, Vocabulary
+from pt_neural.training import Training, losses
 from pt_neural.training.devices import known_device, require_available, torch_device
 from pt_neural.training.examples import dev_evaluator
 from pt_neural.training.examples import digest as frames_digest
 from pt_neural.training.report import FitClock, Report
 from pt_neural.training.run import epochs_done
 from pt_neural.training.sampling import GroupBatches
+from pt_neural.training.triples import TripleBatches, Triples, TripleStream
 
 Scorer = Callable[[nn.Module], np.ndarray]
 
@@ -113,8 +117,6 @@ class Trained(Ranker, pt.Estimator):
                 if no epoch was complete.
         """
         clock = FitClock()
-        from pt_neural.training.loop import train  # imports Lightning, which takes seconds
-
         training = self.training.completed(self.own_training)
         self._check_fit()
         require_available(training.device, training.device)
@@ -124,26 +126,140 @@ class Trained(Ranker, pt.Estimator):
         if training.verbose:
             print(f"{self!r}: {examples.report.data()}", flush=True)
         documents, vocabulary = self._training_documents(examples)
+        reader, network = self._beginning(training, start, examples.query_texts, documents, vocabulary)
+        pairs = reader.pair(examples.query_texts, documents, vocabulary)
+        groups, report = examples.groups, examples.report
+        del examples  # its texts are term ids by now
+        batches = GroupBatches(groups, training, pairs.batch)
+        loss = losses.make_loss(training, highest=float(groups.labels.max()))
+        origin, dev = partial(self._origin, frames, reader, start), (topics_or_res_va, qrels_va)
+        self._learn(reader, network, batches, loss, training, dev=dev, origin=origin, report=report, clock=clock)
+        return self
+
+    def fit_triples(
+        self,
+        triples: Triples,
+        topics: pd.DataFrame | None = None,
+        topics_or_res_va: pd.DataFrame | None = None,
+        qrels_va: pd.DataFrame | None = None,
+    ) -> "Trained":
+        """Train on triples of a query, a relevant document and one that is less so, as collections publish them.
+
+        Triples are read as a stream, in their order and in constant memory; the model's forward index has the texts.
+        ``Training.epochs`` counts passes over them. With ``Training.max_groups``, an epoch ends after so many triples,
+        and the next one goes on from there: the dev measure of a stream that is huge or endless is then taken every
+        ``max_groups`` triples, and no pass is needed. Negatives are those of the triples, whatever ``Training`` says of
+        negatives, positives and grades. Readers learn their terms from the forward index and ``topics``, not from the
+        stream. Training starts anew, or from the ranker that ``pn.Training(start=...)`` names.
+
+        Args:
+            triples: ``(qid, docno, docno)``, the relevant document first; as tuples, as ir_datasets has them
+                (``docpairs_iter``), as dicts or as a frame with ``qid, pos, neg``. Tuples may have further negatives,
+                all the same number. An iterator is read once, however many ``epochs`` there are; to read it again, give
+                the function that makes it. Triples with unknown queries or documents are left out.
+            topics: ``qid`` and ``query``; None if the triples have the text of the query in place of its qid
+                (``query`` in dicts and frames).
+            topics_or_res_va: Candidates of the dev queries, as in :meth:`fit`.
+            qrels_va: Judgements of the dev queries.
+
+        Returns:
+            The model; see ``history`` and ``report``.
+
+        Raises:
+            ValueError: If the model has no forward index, if there are no triples, if none of the first is known, or
+                if ``Training.checkpoint_dir`` is set and the triples are an iterator; otherwise as in :meth:`fit`.
+            TypeError: If the triples are of another kind.
+            FloatingPointError: If the loss is no longer a number; the model stays as it was.
+            KeyboardInterrupt: If the user interrupts; as in :meth:`fit`.
+
+        Example::
+
+            msmarco = pt.get_dataset("irds:msmarco-passage/train/triples-small")
+            documents = pn.ForwardIndex.build("msmarco.forward", msmarco.get_corpus_iter())
+            model = pn.DSSM(documents=documents, training=pn.Training(epochs=20, max_groups=1_000_000))
+            model.fit_triples(msmarco.irds_ref().docpairs_iter, msmarco.get_topics(), candidates(dev), dev_qrels)
+        """
+        clock = FitClock()
+        training = self.training.completed(self.own_training)
+        self._check_fit()
+        require_available(training.device, training.device)
+        start = self._load_start(training)
+        if self.documents is None:
+            raise ValueError(
+                f"{self!r} needs a forward index to train on triples, which name documents by docno: set "
+                "model.documents = pn.ForwardIndex.build(path, corpus_iter)"
+            )
+        if topics is not None:
+            require_columns(topics, ("qid", "query"), "the frame of topics")
+        stream = TripleStream(triples, "query" if topics is None else "qid", training.max_groups)
+        if training.checkpoint_dir is not None and not stream.replayable:
+            raise ValueError(
+                "checkpoint_dir is set, but an iterator of triples cannot be read again to resume: give a frame, a "
+                "list, or the function that makes the iterator"
+            )
+        report = Report(None, 0, len(self.documents), "given", recipe=training.recipe, start=training.start)
+        if training.verbose:
+            print(f"{self!r}: training on a stream of triples, {len(self.documents):,} documents", flush=True)
+        documents, vocabulary = self.documents.all(), self.documents.vocabulary
+        texts = [] if topics is None else distinct_queries(topics)[1]
+        reader, network = self._beginning(training, start, texts, documents, vocabulary)
+
+        def collate(queries: list[str], numbers: np.ndarray, query_rows: np.ndarray, rows: np.ndarray) -> Any:
+            return reader.pair(queries, documents.take(numbers), vocabulary).batch(query_rows, rows)
+
+        batches = TripleBatches(stream, training.batch_size, self.documents, topics, collate)
+        frames = topics, None, topics_or_res_va, qrels_va
+        origin = partial(self._origin, frames, reader, start, *map(str, stream.first()))
+        dev = topics_or_res_va, qrels_va
+        loss = losses.make_loss(training, highest=1.0)
+        try:
+            self._learn(reader, network, batches, loss, training, dev=dev, origin=origin, report=report, clock=clock)
+        finally:
+            report.groups = batches.read
+            report.dropped["triples with unknown queries or documents"] = batches.unknown
+        return self
+
+    def _beginning(
+        self,
+        training: Training,
+        start: Self | None,
+        query_texts: list[str],
+        documents: PackedSequences,
+        vocabulary: Vocabulary,
+    ) -> tuple[Reader, nn.Module]:
+        """A reader of these texts and a network for it, new or with what an earlier ranker has learned."""
         reader = self.make_reader()
         with torch.random.fork_rng(range(torch.cuda.device_count())):
             torch.manual_seed(training.seed)
-            reader.build(examples.query_texts, documents, vocabulary)
+            reader.build(query_texts, documents, vocabulary)
             if start is not None:
                 reader.grow(start.reader)
             network = self.make_network(reader)
         if start is not None:
             copy_weights(start.network, network)
-        pairs = reader.pair(examples.query_texts, documents, vocabulary)
-        groups, report = examples.groups, examples.report
-        del examples  # its texts are term ids by now
-        evaluate = None
-        if topics_or_res_va is not None:
-            dev_frame, measure = dev_evaluator(topics_or_res_va, qrels_va, training)
+        return reader, network
+
+    def _learn(
+        self,
+        reader: Reader,
+        network: nn.Module,
+        batches: GroupBatches | TripleBatches,
+        loss: losses.Loss,
+        training: Training,
+        *,
+        dev: tuple[pd.DataFrame | None, pd.DataFrame | None],
+        origin: Callable[[], str],
+        report: Report,
+        clock: FitClock,
+    ) -> None:
+        """Train a network, and make it the model's own."""
+        from pt_neural.training.loop import train  # imports Lightning, which takes seconds
+
+        evaluate, history = None, []
+        if dev[0] is not None:
+            dev_frame, measure = dev_evaluator(*dev, training)
             scorer = self._scorer(reader, dev_frame)
             evaluate = clock.timed(lambda: float(measure(scorer(network)).mean()))
-        batches = GroupBatches(groups, training, pairs.batch)
-        loss = losses.make_loss(training, highest=float(groups.labels.max()))
-        origin, history = partial(self._origin, frames, reader, start), []
         clock.prepared()
         try:
             train(network, batches, loss, training, evaluate=evaluate, history=history, origin=origin)
@@ -153,7 +269,6 @@ class Trained(Ranker, pt.Estimator):
             raise
         report.conclude(history, training, clock)
         self._finish(reader, network, history, report)
-        return self
 
     def _finish(self, reader: Reader, network: nn.Module, history: list[dict[str, Any]], report: Report) -> None:
         self._take(reader, network)
@@ -181,9 +296,9 @@ class Trained(Ranker, pt.Estimator):
     def _weights(self) -> dict[str, np.ndarray]:
         return {name: weight.cpu().numpy() for name, weight in self.network.state_dict().items()}
 
-    def _origin(self, frames: tuple[pd.DataFrame | None, ...], reader: Reader, start: Self | None) -> str:
+    def _origin(self, frames: tuple[pd.DataFrame | None, ...], reader: Reader, start: Self | None, *more: str) -> str:
         """Changes with everything that a training depends on, so that checkpoints of another one are not used."""
-        settings = [self.artifact_format, self.settings(), digest([], *reader.identity_parts())]
+        settings = [self.artifact_format, self.settings(), digest([], *reader.identity_parts()), *more]
         if self.documents is not None:
             settings += [len(self.documents), len(self.documents.vocabulary), len(self.documents.all().terms)]
         if start is not None:

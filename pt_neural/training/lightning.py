@@ -23,8 +23,9 @@ from pt_neural._artifacts import write_json
 from pt_neural._evaluation import direction
 from pt_neural.training.devices import torch_device
 from pt_neural.training.run import best_epoch, epochs_done, start_record
-from pt_neural.training.sampling import Batch, EpochSampler, GroupBatches
+from pt_neural.training.sampling import Batch, GroupBatches
 from pt_neural.training.settings import Training
+from pt_neural.training.triples import TripleBatches
 
 LAST, BEST = "last.ckpt", "best.pt"
 _OPTIMISERS = {
@@ -62,7 +63,7 @@ class GroupTraining(LightningModule):
     def __init__(
         self,
         network: nn.Module,
-        batches: GroupBatches,
+        batches: GroupBatches | TripleBatches,
         loss: Callable[[Tensor, Tensor, Tensor], Tensor],
         training: Training,
         evaluate: Callable[[], float] | None,
@@ -78,8 +79,7 @@ class GroupTraining(LightningModule):
 
     def train_dataloader(self) -> DataLoader:
         """This device's share of the batches."""
-        sampler = EpochSampler(self.batches, self.trainer.global_rank, self.trainer.world_size)
-        return DataLoader(self.batches, batch_size=None, sampler=sampler)
+        return self.batches.loader(self.trainer.global_rank, self.trainer.world_size)
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         """The optimiser that the settings name."""
@@ -121,6 +121,8 @@ class GroupTraining(LightningModule):
             record[self.dev_name] = self._dev_value()
             self.log(self.dev_name, record[self.dev_name])  # for EarlyStopping
         self.history.append(record)
+        if self.batches.finished:
+            self.trainer.should_stop = True
 
     def evaluate_start(self) -> bool:
         """Add the start to the history as epoch 0 if there are dev queries and nothing was trained yet."""
@@ -143,8 +145,9 @@ class GroupTraining(LightningModule):
         checkpoint["history"] = self.history
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Restore the history."""
+        """Restore the history, and go on after the epochs in it."""
         self.history = checkpoint["history"]
+        self.batches.skip(epochs_done(self.history))
 
 
 class KeepCheckpoints(Checkpoint):

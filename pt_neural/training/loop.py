@@ -18,11 +18,12 @@ from pt_neural.training.losses import Loss
 from pt_neural.training.run import check_resumption, checkpoint_directory, epochs_done, run_fingerprint
 from pt_neural.training.sampling import GroupBatches
 from pt_neural.training.settings import Training
+from pt_neural.training.triples import TripleBatches
 
 
 def train(
     network: nn.Module,
-    batches: GroupBatches,
+    batches: GroupBatches | TripleBatches,
     loss: Loss,
     training: Training,
     *,
@@ -56,8 +57,8 @@ def train(
         if training.checkpoint_dir is None:
             directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pt_neural-")))
         else:
-            groups = (batches.groups.queries, batches.groups.positives, batches.groups.relevant)
-            fingerprint = run_fingerprint(training, network.state_dict(), [evaluate is not None, origin()], groups)
+            origins = [evaluate is not None, origin()]
+            fingerprint = run_fingerprint(training, network.state_dict(), origins, batches.identity)
             directory = checkpoint_directory(training.checkpoint_dir, fingerprint)
         checkpoints = KeepCheckpoints(directory, resumable=training.checkpoint_dir is not None)
         try:

@@ -50,7 +50,7 @@ class Outcome:
 class Report:
     """What a model was trained on, what was left out and why, what came of it, and where the time went."""
 
-    queries: int  # with at least one group
+    queries: int | None  # with at least one group; None if unknown
     groups: int  # that is, pairs of a query and a relevant document
     documents: int  # that negatives may be drawn from
     negatives: str  # as in Training
@@ -66,8 +66,9 @@ class Report:
     def data(self) -> str:
         """What the model is trained on, as a line."""
         text = (
-            f"training on {self.groups:,} groups of {self.queries:,} queries with {self.negatives} negatives, "
-            f"{self.documents:,} documents"
+            f"training on {self.groups:,} groups"
+            + (f" of {self.queries:,} queries" if self.queries is not None else "")
+            + f" with {self.negatives} negatives, {self.documents:,} documents"
         )
         text += f", recipe {self.recipe!r}" if self.recipe else ""
         text += f", starting from {self.start}" if self.start else ""

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch.utils.data import Dataset, Sampler
+from torch.utils.data import DataLoader, Dataset, Sampler
 
 from pt_neural.training.groups import Groups
 from pt_neural.training.settings import Training
@@ -36,6 +36,20 @@ class GroupBatches(Dataset):
         self.collate = collate
         self.groups_per_epoch = min(len(groups), training.max_groups or len(groups))
         self._epoch: int | None = None  # whose order is cached: shuffling a million groups takes 10 ms
+
+    @property
+    def identity(self) -> tuple[np.ndarray, ...]:
+        """Arrays that tell a run from others."""
+        return self.groups.queries, self.groups.positives, self.groups.relevant
+
+    finished = False  # every epoch has another one after it
+
+    def skip(self, epochs: int) -> None:
+        """Do nothing: a batch is known by its epoch."""
+
+    def loader(self, rank: int, devices: int) -> DataLoader:
+        """The loader for one of several devices."""
+        return DataLoader(self, batch_size=None, sampler=EpochSampler(self, rank, devices))
 
     def __len__(self) -> int:
         whole, rest = divmod(self.groups_per_epoch, self.training.batch_size)

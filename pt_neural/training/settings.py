@@ -63,7 +63,8 @@ class Training:
         dev_measure: A measure of ir_measures on the dev queries, or its name; None for the model's own, or nDCG@10.
             The best epoch has its largest value; for :data:`~pt_neural.experiment.RankLoss`, its smallest.
         dev_queries: Evaluate on at most this many dev queries, drawn at random; None for all.
-        max_groups: Train on at most this many groups per epoch, drawn anew each time; None for all.
+        max_groups: Train on at most this many groups per epoch, drawn anew each time; None for all. An epoch of
+            ``fit_triples`` is the next ``max_groups`` triples of the stream.
         max_time: Stop after this time, written ``"DD:HH:MM:SS"``.
         gradient_clip: Largest norm of the gradient; None for no limit.
         seed: Seed of the initial weights, the order of the groups, and the negatives.
