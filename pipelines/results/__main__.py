@@ -31,8 +31,10 @@ ORDERED = """\
 ## Orderings of the papers
 
 Each ordering is tested by a paired t-test of {measures} over queries. *yes* and *no* are differences with p < 0.05,
-*level* means that there is no significant difference. If there are several seeds, the value of a query is the mean over
-seeds, and the range of the difference over seeds is given too. P-values are not corrected for the number of orderings.
+*level* means that there is no significant difference. A system that learns from a random start is another one after
+each training, which a test over queries does not see. So there is no verdict with fewer than three seeds. With more,
+the value of a query is the mean over seeds, the range of the difference over seeds is given too, and *yes* and *no* are
+differences that also have the same sign for all seeds. P-values are not corrected for the number of orderings.
 """
 BESIDE = """\
 ## The papers' tables
@@ -50,6 +52,7 @@ per-query values.
 SSI_TABLES = {
     "1": "Table 1, limited dictionary, documents as queries",
     "2": "Table 2, all words, documents as queries",
+    "4": "Table 4, dimensions of U and V, limited dictionary",
     "9": "Table 9, queries in another language, limited dictionaries",
 }
 SSI_MEASURES = {"MAP": 2, "Rank loss, %": 1}  # and their columns in the paper's tables
@@ -99,7 +102,7 @@ def ordering_section(paper: str, orderings: Sequence[Ordering], folders: Sequenc
             continue
         cells = {name: str(outcome) for name, outcome in outcomes.items()}
         rows.append({"ordering": f"{ordering.says} ({ordering.where})", **cells})
-        if ordering.reason and any(outcome.verdict != "yes" for outcome in outcomes.values()):
+        if ordering.reason and any(outcome.verdict in ("no", "level") for outcome in outcomes.values()):
             reasons.append(f"- *{ordering.says}*: {ordering.reason}")
     if rows:
         yield f"### {paper}\n"
@@ -149,7 +152,7 @@ def ssi_section(number: str, title: str, folders: Sequence[ResultFolder]) -> Ite
     """A table of the SSI paper beside ours, once for each measure."""
     rows = ssi.TABLES[number]
     for measure, place in SSI_MEASURES.items():
-        columns = {"paper": [row[place].replace("±", " ± ") for row in rows.values()]}
+        columns = {"paper": [row[place].replace("±", " ± ") or "–" for row in rows.values()]}
         for folder in folders:
             if folder.pipeline == "ssi":
                 values = folder.values("runs-collection")

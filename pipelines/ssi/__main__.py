@@ -37,6 +37,7 @@ TABLES = {
     10: "queries in another language, all words",
 }
 ACROSS_LANGUAGES = (9, 10)
+HASH_SIZES = [100_000, 300_000, 1_000_000, 3_000_000, 6_000_000]
 FIGURES = {
     1: "average precision of each query: SSI against TFIDF and its mixture with LSA",
     2: "training and dev error",
@@ -88,14 +89,14 @@ def options() -> argparse.Namespace:
     add("--patience", type=int, default=10, help="epochs without improvement before training stops")
     add("--pair-epochs", type=int, default=15, help="epochs for a W that weighs pairs of words, or their hashes")
     add("--dim", type=int, default=100, help="N, rows of U and V (paper: 200)")
-    add("--dims", type=int, nargs="*", default=[50, 100, 200], help="N in Table 4 (paper: 100 200 500)")
+    add("--dims", type=int, nargs="*", default=[100, 200, 500], help="N in Table 4")
+    add("--correlated-dim", type=int, default=300, help="N of both models of CFH, and of (U'V)_n + I beside it")
     add("--lsa-dims", type=int, nargs="+", default=[50, 100, 200], help="dimensions of LSA to choose from")
-    add("--max-terms", type=int, default=30_000, help="D, words of the limited dictionary")
-    add("--full-terms", type=int, default=10_000, help="words for a W that weighs every pair of words (paper: D)")
+    add("--max-terms", type=int, default=10_000, help="D, words of the limited dictionary (paper: 30000)")
     add("--nonzeros", type=int, nargs="*", default=[1000, 100, 10], help="weights per row of sparse W in Table 1")
     add("--frequent-terms", type=int, default=10_000, help="words of LSA and CFH in Tables 2 and 6 (paper: 30000)")
     add("--embedded-terms", type=int, nargs="*", default=[30_000, 10_000, 3_000], help="n of (U'V)_n in Table 2")
-    add("--hash-sizes", type=int, nargs="*", default=[1_000_000, 3_000_000, 6_000_000], help="hash kernels in Table 2")
+    add("--hash-sizes", type=int, nargs="*", default=HASH_SIZES, help="hash kernels in Table 2 (paper: 1M 3M 6M)")
     add("--keywords", type=int, nargs="*", default=[5, 10, 20], help="k in Tables 5 and 6")
     add(
         "--shares",

@@ -82,8 +82,8 @@ class Rankers(TrainedModels):
         return known if limit is None else min(limit, known)
 
     def _row(self, key: str, name: str, limit: int | None, parameters: str, rankers: dict[int, Ranker]) -> Row:
-        system = f"{name}, {self.words(limit):,} words{self.about}"
-        return Row(key, name, system, parameters, rankers)
+        name = f"{name}, {self.words(limit):,} words"
+        return Row(key, name, f"{name}{self.about}", parameters, rankers)
 
     def _once(self, ranker: Ranker) -> dict[int, Ranker]:
         return {self.arguments.seed: ranker}
@@ -184,12 +184,10 @@ class Rankers(TrainedModels):
         models = self.trained(ModelSpec(row.system, pn.SSI, training, options, fitting))
         return Row(row.key, row.name, row.system, parameters, {seed: over_vectors(m) for seed, m in models.items()})
 
-    def low_rank(
-        self, limit: int | None, dim: int | None = None, *, kind: str = "low-rank", key: str = "", note: str = ""
-    ) -> Row:
+    def low_rank(self, limit: int | None, dim: int | None = None, *, kind: str = "low-rank", key: str = "") -> Row:
         """U'V + I, or U'U + I with ``kind="symmetric"``, with columns for every word of the dictionary."""
         dim = dim or self.arguments.dim
-        matrices, name = (1, f"W = U'U + I{note}") if kind == "symmetric" else (2, f"W = U'V + I{note}")
+        matrices, name = (1, "W = U'U + I") if kind == "symmetric" else (2, "W = U'V + I")
         parameters = f"{matrices * dim} × {self.words(limit):,}"
         options = {"dim": dim, "embedded_terms": self.words(limit)}
         return self.ssi(key or kind, f"{name}, N = {dim}", parameters, kind, limit, **options)
@@ -209,15 +207,15 @@ class Rankers(TrainedModels):
         links = len(self.task.collection.train.qrels)
         return frame.assign(tuples=histories[0]["epoch"] * links * NEGATIVES)
 
-    def embedded(self, key: str, number: int) -> Row:
+    def embedded(self, key: str, number: int, dim: int | None = None) -> Row:
         """(U'V)_n + I: columns in U and V for the n most frequent words only."""
-        dim, number = self.arguments.dim, min(number, self.words(None))
+        dim, number = dim or self.arguments.dim, min(number, self.words(None))
         name, parameters = f"W = (U'V)_n + I, n = {number:,}, N = {dim}", f"{2 * dim} × {number:,}"
         return self.ssi(key, name, parameters, "low-rank", None, dim=dim, embedded_terms=number)
 
     def correlated(self, ngrams: int) -> Row:
         """Correlated feature hashing of words, or of 2-grams."""
-        dim, number = self.arguments.dim, min(self.arguments.frequent_terms, self.words(None))
+        dim, number = self.arguments.correlated_dim, min(self.arguments.frequent_terms, self.words(None))
         name, parameters = f"CFH ({ngrams}-grams), n = {number:,}, N = {dim}", f"{4 * dim} × {number:,} + 1"
         options = {"dim": dim, "embedded_terms": number, "ngrams": ngrams}
         return self.ssi(f"correlated-{ngrams}", name, parameters, "correlated-hash", None, **options)

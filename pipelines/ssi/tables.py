@@ -11,22 +11,19 @@ Makers = Iterable[Callable[[], Row]]
 def table_1(rankers: Rankers) -> Makers:
     """The rows of Table 1."""
     arguments, limit = rankers.arguments, rankers.arguments.max_terms
-    dim, words, few = arguments.dim, rankers.words(limit), rankers.words(min(limit, arguments.full_terms))
-    small = f" of {few:,} words" if few < words else ""
+    dim, words = arguments.dim, rankers.words(limit)
     ssi, embedded = partial(partial, rankers.ssi), {"dim": dim, "embedded_terms": words}
     yield partial(rankers.tfidf, limit)
     yield partial(rankers.qe, limit)
     yield partial(rankers.lsa, limit)
     yield partial(rankers.mixture, limit, limit)
     yield ssi("diagonal", "W = D", f"{words:,}", "diagonal", limit)
-    yield ssi("full", f"W unconstrained{small}", f"{few:,}²", "full", few)
+    yield ssi("full", "W unconstrained", f"{words:,}²", "full", limit)
     for number in arguments.nonzeros:
-        key, name = f"sparse-{number}", f"sparse W{small}, {number:,} a row"
-        yield ssi(key, name, f"{number:,} × {few:,}", "sparse", few, nonzeros=number)
+        key, name = f"sparse-{number}", f"sparse W, {number:,} a row"
+        yield ssi(key, name, f"{number:,} × {words:,}", "sparse", limit, nonzeros=number)
     yield partial(rankers.low_rank, limit, kind="symmetric")
     yield partial(rankers.low_rank, limit)
-    if small:
-        yield partial(rankers.low_rank, few, key="low-rank-small", note=small)
     name, parameters = f"W = U'V, N = {dim}", f"{2 * dim} × {words:,}"
     yield ssi("no-identity", name, parameters, "low-rank", limit, identity=False, **embedded)
     name, parameters = f"W = U'V + D, N = {dim}", f"{2 * dim + 1} × {words:,}"
@@ -44,10 +41,11 @@ def table_2(rankers: Rankers) -> Makers:
     for place, number in enumerate(dict.fromkeys(map(rankers.words, arguments.embedded_terms))):
         yield partial(rankers.embedded, f"embedded-{place}", number)
     for identity, key, name, more in ((False, "hash", "", ""), (True, "hash-identity", " + αI", " + 1")):
-        for place, size in enumerate(arguments.hash_sizes):
+        for size in arguments.hash_sizes:
             full_name = f"hash kernels{name}, {millions(size)}"
             options = {"hash_size": size, "identity": identity}
-            yield ssi(f"{key}-{place}", full_name, f"{millions(size)}{more}", "hash", None, **options)
+            yield ssi(f"{key}-{millions(size)}", full_name, f"{millions(size)}{more}", "hash", None, **options)
+    yield partial(rankers.embedded, "embedded-as-correlated", frequent, arguments.correlated_dim)
     for ngrams in (2, 1):
         yield partial(rankers.correlated, ngrams)
 
@@ -73,7 +71,7 @@ def table_6(rankers: Rankers) -> Makers:
     frequent = rankers.arguments.frequent_terms
     yield partial(rankers.tfidf, None)
     yield partial(rankers.mixture, None, frequent)
-    yield partial(rankers.embedded, "low-rank", frequent)
+    yield partial(rankers.embedded, "low-rank", frequent, rankers.arguments.correlated_dim)
     yield partial(rankers.correlated, 1)
 
 

@@ -12,7 +12,8 @@ from scipy.stats import ttest_rel
 from pipelines.common.runs import SavedRuns
 from pipelines.results import __main__ as results
 from pipelines.results.folders import result_folders
-from pipelines.results.orderings import ORDERINGS, Ordering, outcome_of
+from pipelines.results.orderings import ORDERINGS, WITHOUT_SEED, Ordering, Outcome, outcome_of
+from pipelines.ssi import paper as ssi
 
 QIDS = [f"q{number}" for number in range(30)]
 
@@ -36,9 +37,15 @@ def out(tmp_path):
         "duet",
         "cacm",
         "runs",
-        {"Duet, seed 1": duet, "Duet, seed 2": duet + 0.1, "Local, seed 1": local, "Local, seed 2": local},
+        {
+            **{f"Duet, seed {seed}": duet + 0.1 * seed for seed in range(3)},
+            **{f"Local, seed {seed}": local for seed in range(3)},
+            "Distributed, seed 0": local + 0.1,
+            "Distributed, seed 1": local + 0.2,
+        },
     )
-    save(tmp_path, "duet", "neural:pydocs", "runs", {"BM25": local, "Duet, seed 1": local + 0.2 + 0.01 * duet})
+    values = {"BM25": local, "QL": local - 0.1, "DSSM, seed 1": local + 0.1, "Duet, seed 1": local + 0.2 + 0.01 * duet}
+    save(tmp_path, "duet", "neural:pydocs", "runs", values)
     gains = {"SSM & BM25": local * 1.5, "SSM": local, "Match-Tensor": duet, "Match-Tensor & BM25": duet * 1.1}
     save(tmp_path, "match-tensor", "cacm", "runs-ensembles", gains)
     return tmp_path
@@ -48,36 +55,77 @@ def ordering(says):
     return next(ordering for ordering in ORDERINGS if ordering.says == says)
 
 
+def duet_values(out, collection):
+    folders = result_folders(out)
+    return next(each for each in folders if (each.pipeline, each.collection) == ("duet", collection)).values("runs")
+
+
 def test_an_ordering_is_tested_on_means_over_seeds(out):
-    cacm = next(folder for folder in result_folders(out) if folder.collection == "cacm" and folder.pipeline == "duet")
-    values = cacm.values("runs")
+    values = duet_values(out, "cacm")
     outcome = outcome_of(ordering("the Duet is better than its local part"), values)
     columns = {name: rows.groupby("qid")["value"].mean() for name, rows in values.groupby("system")}
     assert outcome.p == pytest.approx(ttest_rel(columns["Duet"], columns["Local"]).pvalue)
     assert outcome.better == pytest.approx(columns["Duet"].mean())
-    first = columns["Duet"].mean() - 0.05 - columns["Local"].mean()
-    assert outcome.seeds == pytest.approx([first, first + 0.1])
+    first = columns["Duet"].mean() - 0.1 - columns["Local"].mean()
+    assert outcome.seeds == pytest.approx([first, first + 0.1, first + 0.2])
     assert outcome_of(ordering("the Duet is better than BM25"), values) is None  # BM25 was not run
 
 
+def test_what_is_learned_needs_three_seeds(out):
+    """A test over queries does not see that another training gives another system."""
+    values = duet_values(out, "neural:pydocs")
+    outcome = outcome_of(ordering("the Duet is better than BM25"), values)
+    assert outcome.p < 0.001
+    assert outcome.verdict is None
+    assert str(outcome) == f"one seed: {outcome.better:.4f} against {outcome.worse:.4f}"
+    two = outcome_of(ordering("the distributed part is better than the local one"), duet_values(out, "cacm"))
+    assert str(two).startswith("2 seeds: ")
+    assert str(two).endswith(", over seeds +0.1000 to +0.2000")
+    duet = values[values["system"] == "Duet"]
+    more = [duet.assign(seed=str(seed), value=duet["value"] + 0.01 * seed) for seed in (2, 3)]
+    outcome = outcome_of(ordering("the Duet is better than BM25"), pd.concat([values, *more]))
+    assert outcome.verdict == "yes"
+    assert np.diff(outcome.seeds) == pytest.approx([0.02, 0.01])
+
+
+def test_what_is_not_learned_needs_no_seeds(out):
+    values = duet_values(out, "neural:pydocs")
+    outcome = outcome_of(Ordering("x", "y", "z", "p", "r", "BM25", "QL"), values)
+    assert (outcome.verdict, outcome.seeds) == ("yes", None)
+    assert str(outcome).endswith(", p < 0.001")
+
+
+def test_the_best_of_several_is_named(out):
+    outcome = outcome_of(ordering("the Duet is better than the best baseline"), duet_values(out, "neural:pydocs"))
+    assert outcome.of == "DSSM"
+    assert str(outcome) == f"one seed: {outcome.better:.4f} against {outcome.worse:.4f} (DSSM)"
+    assert outcome_of(ordering("the Duet is better than the best baseline"), duet_values(out, "cacm")) is None
+
+
 def test_verdicts():
-    values = pd.DataFrame({"system": ["a"] * 30 + ["b"] * 30, "seed": "", "qid": QIDS * 2, "measure": "nDCG@10"})
+    values = pd.DataFrame({"system": ["QL"] * 30 + ["BM25"] * 30, "seed": "", "qid": QIDS * 2, "measure": "nDCG@10"})
     noise = np.random.default_rng(1).normal(0, 0.01, 30)
-    better = Ordering("x", "y", "z", "p", "r", "a", "b")
+    better = Ordering("x", "y", "z", "p", "r", "QL", "BM25")
     values["value"] = np.r_[0.5 + noise, np.full(30, 0.4)]
     assert outcome_of(better, values).verdict == "yes"
-    assert outcome_of(replace(better, better="b", worse="a"), values).verdict == "no"
+    assert outcome_of(replace(better, better="BM25", worse="QL"), values).verdict == "no"
     values["value"] = np.r_[noise, np.zeros(30)]
     assert outcome_of(better, values).verdict == "level"
     values["value"] = 0.3
     assert str(outcome_of(better, values)) == "level: 0.3000 against 0.3000, p = 1.000"
 
 
+def test_seeds_of_both_signs_are_level():
+    assert Outcome(0.5, 0.4, 0.001, [0.2, 0.11, -0.01]).verdict == "level"
+    assert Outcome(0.5, 0.4, 0.001, [0.2, 0.09, 0.01]).verdict == "yes"
+    assert Outcome(0.4, 0.5, 0.001, [-0.2, -0.09, -0.01]).verdict == "no"
+
+
 def test_gains_are_compared_relative_to_what_gains(out):
     folder = next(folder for folder in result_folders(out) if folder.pipeline == "match-tensor")
     outcome = outcome_of(ordering("SSM gains more from BM25 than Match-Tensor"), folder.values("runs-ensembles"))
     assert (outcome.better, outcome.worse) == (pytest.approx(0.5), pytest.approx(0.1))
-    assert outcome.verdict == "yes"
+    assert str(outcome) == "one seed: 0.5000 against 0.1000"
 
 
 def test_the_page_has_ours_beside_the_papers(out, monkeypatch, tmp_path):
@@ -89,11 +137,31 @@ def test_the_page_has_ours_beside_the_papers(out, monkeypatch, tmp_path):
     values = next(folder for folder in result_folders(out) if folder.collection == "neural:pydocs").values("runs")
     mean = values.loc[values["system"] == "Duet", "value"].mean()
     assert f"| Duet | 0.530 | {mean:.3f} | " in text[header:]
-    assert "| QL | 0.463 | – | – |" in text[header:]
+    assert "| SDM | 0.462 | – | – |" in text[header:]
     assert "| SSM & BM25 | +1.33 | +50.00 |" in text
     assert "DESM, Table 3" not in text  # none of it was run
     assert "python -m pipelines.duet\n" in text
     assert "torch 2.0" in text
+
+
+def test_reasons_stand_only_where_an_ordering_fails(out):
+    (duet,) = (each for each in ORDERINGS if each.says.endswith("random ones for the Duet"))
+    folders = [folder for folder in result_folders(out) if folder.collection == "cacm"]
+    for better, worse, fails in (("Distributed", "Local", False), ("Local", "Duet", True)):
+        section = "".join(results.ordering_section("Duet", [replace(duet, better=better, worse=worse)], folders))
+        assert (duet.reason in section) == fails
+        assert section.count("2 seeds: ") == (not fails)
+
+
+def test_orderings_name_rows_of_the_tables_they_cite():
+    for each in ORDERINGS:
+        if each.paper == "SSI":
+            for side in (each.better, each.worse):
+                number, _, row = side.partition(": ")
+                assert row in ssi.TABLES[number], side
+                assert row in ssi.NAMES
+    assert {"BM25", "tfidf"} <= WITHOUT_SEED
+    assert not {"Duet", "DSSM", "low-rank"} & WITHOUT_SEED
 
 
 def test_without_results_it_says_what_to_do(monkeypatch, tmp_path):

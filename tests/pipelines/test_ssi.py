@@ -13,12 +13,12 @@ from pipelines.common.workspace import Workspace
 from pipelines.ssi import __main__ as ssi
 from pipelines.ssi import rankers
 from pipelines.ssi.evaluation import Evaluation, Ranker, completed
-from pipelines.ssi.tables import table_2
+from pipelines.ssi.tables import table_1, table_2, table_4
 from pipelines.ssi.task import LinkTask, page_texts
 from tests.pipelines.conftest import SUBJECTS, write_collection
 
 SMALL = ["--epochs", "2", "--pair-epochs", "1", "--dim", "4", "--lsa-dims", "3", "--nonzeros", "5"]
-SMALL += ["--max-terms", "40", "--full-terms", "30", "--frequent-terms", "20", "--embedded-terms", "20"]
+SMALL += ["--max-terms", "40", "--frequent-terms", "20", "--embedded-terms", "20", "--correlated-dim", "5"]
 SMALL += [
     "--queries",
     "20",
@@ -247,7 +247,32 @@ def test_shares_of_the_training_links(task):
 def test_no_row_is_there_twice_if_there_are_fewer_words(prepared):
     made = prepared("--embedded-terms", "30000", "10000", "20").rankers
     rows = [make.args for make in table_2(made) if make.func == made.embedded]
-    assert rows == [("embedded-0", made.words(None)), ("embedded-1", 20)]
+    assert rows[:2] == [("embedded-0", made.words(None)), ("embedded-1", 20)]
+    assert len(rows) == 3
+
+
+def test_what_the_paper_compares_has_the_same_dictionary(prepared):
+    """Full and low-rank W; correlated hashing, and low rank of as many words and dimensions."""
+    options = prepared().arguments
+    made = []
+
+    class Recorded(rankers.Rankers):
+        def ssi(self, key, name, parameters, kind, limit, **settings):
+            made.append((key, limit, settings))
+
+    recorded = Recorded(prepared().workspace, options, prepared().task)
+    for table in (table_1, table_2, table_4):
+        for make in table(recorded):
+            if make.func.__name__ not in ("tfidf", "qe", "lsa", "mixture"):
+                make()
+    settings = {key: (limit, options) for key, limit, options in made}
+    for key in ("diagonal", "full", "sparse-5", "symmetric", "low-rank", "low-rank-4", "low-rank-6", "symmetric-6"):
+        assert settings[key][0] == 40, key
+    low_rank, words, ngrams = (settings[key][1] for key in ("embedded-as-correlated", "correlated-1", "correlated-2"))
+    assert low_rank == {"dim": 5, "embedded_terms": 20}
+    assert words == {**low_rank, "ngrams": 1}
+    assert ngrams == {**low_rank, "ngrams": 2}
+    assert {key for key in settings if key.startswith("hash")} == {"hash-100", "hash-identity-100"}
 
 
 def test_only_the_collection_is_ranked_if_it_is_no_larger_than_the_random_documents(prepared):
@@ -268,28 +293,29 @@ def test_tables_1_and_2_have_the_rows_of_the_paper(results, setting):
     assert [name.split(", ")[0] for name in one.index[[0, 1, 2]]] == ["TFIDF", "QE", "LSA"]
     assert "LSA + " in one.index[3]
     assert one.index[4:].tolist() == [
-        "SSI: W = D",
-        "SSI: W unconstrained of 30 words",
-        "SSI: sparse W of 30 words, 5 a row",
-        "SSI: W = U'U + I, N = 4",
-        "SSI: W = U'V + I, N = 4",
-        "SSI: W = U'V + I of 30 words, N = 4",
-        "SSI: W = U'V, N = 4",
-        "SSI: W = U'V + D, N = 4",
+        "SSI: W = D, 40 words",
+        "SSI: W unconstrained, 40 words",
+        "SSI: sparse W, 5 a row, 40 words",
+        "SSI: W = U'U + I, N = 4, 40 words",
+        "SSI: W = U'V + I, N = 4, 40 words",
+        "SSI: W = U'V, N = 4, 40 words",
+        "SSI: W = U'V + D, N = 4, 40 words",
     ]
-    parameters = ["0", "2", "3 × 40", "3 × 40 + 1", "40", "30²", "5 × 30", "4 × 40", "8 × 40", "8 × 30", "8 × 40"]
-    assert one["params"].tolist() == [*parameters, "9 × 40"]
+    parameters = ["0", "2", "3 × 40", "3 × 40 + 1", "40", "40²", "5 × 40", "4 × 40", "8 × 40", "8 × 40", "9 × 40"]
+    assert one["params"].tolist() == parameters
+    words = two.index[0].removeprefix("TFIDF, ")
     assert two.index[3:].tolist() == [
-        "SSI: W = U'U + I, N = 4",
-        "SSI: W = (U'V)_n + I, n = 20, N = 4",
-        "SSI: hash kernels, 100",
-        "SSI: hash kernels + αI, 100",
-        "SSI: CFH (2-grams), n = 20, N = 4",
-        "SSI: CFH (1-grams), n = 20, N = 4",
+        f"SSI: W = U'U + I, N = 4, {words}",
+        f"SSI: W = (U'V)_n + I, n = 20, N = 4, {words}",
+        f"SSI: hash kernels, 100, {words}",
+        f"SSI: hash kernels + αI, 100, {words}",
+        f"SSI: W = (U'V)_n + I, n = 20, N = 5, {words}",
+        f"SSI: CFH (2-grams), n = 20, N = 5, {words}",
+        f"SSI: CFH (1-grams), n = 20, N = 5, {words}",
     ]
     for table in (one, two):
         assert table[MEASURES].map(lambda text: "±" in text).all(axis=None)
-    assert one.loc["SSI: W = U'V + I, N = 4", "paper: rank loss, %"] == "0.30"
+    assert one.loc["SSI: W = U'V + I, N = 4, 40 words", "paper: rank loss, %"] == "0.30"
     assert two.iloc[-1]["paper: MAP"] == "0.614±0.012"
 
 
@@ -297,7 +323,7 @@ def test_tables_1_and_2_have_the_rows_of_the_paper(results, setting):
 def test_standard_errors_are_those_of_the_values(results):
     values = pd.read_csv(results / "runs-collection" / "values.csv.gz")
     tfidf = values[values["name"] == "TFIDF, 40 words, seed 13"]
-    table = read(results, "table1-collection").loc["TFIDF"]
+    table = read(results, "table1-collection").loc["TFIDF, 40 words"]
     for label, digits in zip(MEASURES, (2, 3, 3), strict=True):
         by_query = tfidf.loc[tfidf["measure"] == label, "value"]
         assert len(by_query) == 20
@@ -313,7 +339,7 @@ def test_other_tables_and_figures(results):
     assert len(three) == 2
     four = read(results, "table4-candidates")
     assert four["params"].tolist() == ["4 × 40", "8 × 40", "6 × 40", "12 × 40"]
-    low_rank = "SSI: W = U'V + I, N = 4"
+    low_rank = "SSI: W = U'V + I, N = 4, 40 words"
     assert four.loc[low_rank, MEASURES].tolist() == read(results, "table1-candidates").loc[low_rank, MEASURES].tolist()
     assert len(read(results, "table5-k3-collection")) == len(read(results, "table6-k3-collection")) == 4
     two = pd.read_csv(results / "figure2.csv")
@@ -332,11 +358,14 @@ def test_across_languages(languages):
     nine, ten = read(languages, "table9-collection"), read(languages, "table10-collection")
     assert len(nine) == 10
     assert len(ten) == 7
-    across = "SSI: W = U'V across languages, N = 4"
     for table, paper in ((nine, "0.524±0.009"), (ten, "0.527±0.009")):
-        assert table.index[-4:-2].tolist() == [across, "SSI: W = U'V across languages, with V'V on mates, N = 4"]
-        assert table.index[-2].startswith(f"{across} + TFIDF (English mates), alpha = ")
-        assert table.index[-1].startswith(f"{across} + SSI: W = U'V + I, N = 4 (English mates), alpha = ")
+        words = table.index[0].removeprefix("TFIDF, ").removesuffix(" (English mates)")
+        across, regularised = (
+            f"SSI: W = U'V across languages{note}, N = 4, {words}" for note in ("", ", with V'V on mates")
+        )
+        assert table.index[-4:-2].tolist() == [across, regularised]
+        assert table.index[-2].startswith(f"{across} + TFIDF, {words} (English mates), alpha = ")
+        assert table.index[-1].startswith(f"{across} + SSI: W = U'V + I, N = 4, {words} (English mates), alpha = ")
         assert table["paper: MAP"].iloc[-1] == paper
 
 
@@ -348,11 +377,13 @@ def test_english_mates_stand_for_a_perfect_translation(languages, prepared):
     evaluation.add(row.system, row.rankers)
     table = evaluation.table({row.name: row.system})
     mates = read(languages, "table9-collection")
-    assert table.loc["TFIDF", MEASURES].tolist() == mates.loc["TFIDF (English mates)", MEASURES].tolist()
+    name = "TFIDF, 40 words"
+    assert table.loc[name, MEASURES].tolist() == mates.loc[f"{name} (English mates)", MEASURES].tolist()
 
 
 @pytest.mark.long
 def test_mates_are_found_if_no_other_dataset_names_them(run, translated):
     results = run(ssi, *SMALL, "--tables", "9", "--settings", "candidates", dataset=translated[1])
     table = read(results, "table9-candidates")
-    assert table.index.tolist() == ["CL-LSA, 3 dimensions", "SSI: W = U'V across languages, N = 4"]
+    names = ["CL-LSA, 3 dimensions, 40 words", "SSI: W = U'V across languages, N = 4, 40 words"]
+    assert table.index.tolist() == names

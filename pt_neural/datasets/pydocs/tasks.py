@@ -70,7 +70,8 @@ def link_queries(documents: Iterable[Document], kept: dict[str, str]) -> list[Qu
     """Documents with a "See Also" section as queries, for which the documents that it names are relevant (grade 1).
 
     A link and its reverse are in the same split, so that none is learned from the other. The links of one document may
-    be in several splits; the query is then in each of them. ``kept`` has the docno that every name stands for, including aliases and the names of near-duplicates.
+    be in several splits; the query is then in each of them. ``kept`` has the docno that every name stands for,
+    including aliases and the names of near-duplicates.
     """
     documents = list(documents)
     endings = _unique_endings(kept)

@@ -11,13 +11,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pt_neural._evaluation import direction
 from pt_neural.models.ssi.network import Network
 from pt_neural.models.ssi.steps import Parts, Rates, Texts, Tuples, learn, learn_in_turn
 from pt_neural.training import Training
-from pt_neural.training.run import Records, run_epochs
+from pt_neural.training.run import Records, run_epochs, start_record
 from pt_neural.training.sampling import Batch, GroupBatches
 
 MIXING_EPOCHS = 3  # enough for a single number
+MIXINGS = [0.0, *(2 ** (half / 2) for half in range(-8, 9))]  # factors to choose from with dev queries
 SOON = 1.0  # seconds; enough to read compiled steps from disk
 NO_TUPLES = Tuples(np.zeros(0, np.int64), np.zeros((0, 1), np.int64), np.zeros((0, 1), bool))
 COMPILING = "compiling the steps of SSI, which takes about ten seconds; they are then kept on disk if possible"
@@ -90,7 +92,9 @@ class Learner:
     def learn_mixed(self, network: Network) -> None:
         """Learn a model of frequent words, then one of hashed features by itself, then the latter's factor (4.1).
 
-        In the history, ``model`` is what could change: ``"words"``, ``"hashed"``, or ``"mixing"``.
+        With dev queries, the factor is the one of :data:`MIXINGS` with the best dev measure: the training tuples fit
+        both models by then, and have no more to say. Without, it is learned from them. In the history, ``model`` is
+        what could change: ``"words"``, ``"hashed"``, or ``"mixing"``.
         """
         network.mixing[:] = 0  # the first model alone counts until the second one has learned
         for model, part, what in (
@@ -99,11 +103,32 @@ class Learner:
         ):
             self._announce(what)
             self._run(part, part.parts(), self._rates(part), stage={"model": model})
-        network.mixing[:] = 1
         self._announce("the factor that mixes them")
+        if self.evaluate is not None:
+            self._choose_mixing(network)
+            return
+        network.mixing[:] = 1
         rates = Rates(0.0, self.training.learning_rate, 0.0, 0.0, self.training.margin)
         epochs = min(self.training.epochs, MIXING_EPOCHS)
         self._run(network, network.parts(), rates, stage={"model": "mixing"}, epochs=epochs)
+
+    def _choose_mixing(self, network: Network) -> None:
+        """Keep the factor with the best dev measure, the smallest of equals.
+
+        The history has the first model alone as epoch 0, and the mix as epoch 1.
+        """
+        found: dict[float, float] = {}
+        better = direction(self.training.dev_measure)
+        try:
+            for factor in MIXINGS:
+                network.mixing[:] = factor
+                found[factor] = self.evaluate(network)
+        finally:
+            best = max(found, key=lambda factor: better * found[factor], default=0.0)
+            network.mixing[:] = best
+        for epoch, factor in enumerate((0.0, best)):
+            record = {**start_record(self.training, found[factor]), "epoch": epoch}
+            self.history.append({**record, "model": "mixing", "mixing": factor})
 
     def _rates(self, network: Network) -> Rates:
         rate, diagonal = self.training.learning_rate, network.shape.diagonal

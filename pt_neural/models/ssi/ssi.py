@@ -77,7 +77,8 @@ class SSI(RepresentationRanker, pt.Estimator):
       (algorithm 2);
     - ``"hash"``: weights that random pairs of words share (hash kernels, equation 5), plus αI;
     - ``"correlated-hash"``: low rank for the frequent words, and a second low-rank model, trained by itself, in which
-      words or 2-grams are replaced by the frequent words that they occur with, added with a learned factor. As in
+      words or 2-grams are replaced by the frequent words that they occur with, added with a factor that is chosen on
+      dev queries, or learned if there are none. As in
       algorithm 1, frequent words are replaced too, and each bin of a word goes with all bins of another; in section 4.1
       only "all other words" are replaced, and in equation 6 bins go with bins of the same number. Vectors longer than 1
       are cut to 1.
@@ -126,7 +127,8 @@ class SSI(RepresentationRanker, pt.Estimator):
         history: One row an epoch: ``epoch``, ``loss`` (mean over groups), ``seconds`` of training, and the dev measure,
             with dev queries from epoch 0, the start, on;
             with ``"sparse"`` also ``nonzeros``, how many weights in each row of W could change, and with
-            ``"correlated-hash"`` also ``model``, the part that was trained: ``"words"``, ``"hashed"`` or ``"mixing"``.
+            ``"correlated-hash"`` also ``model``, the part that was trained: ``"words"``, ``"hashed"`` or ``"mixing"``,
+            and ``mixing``, the factor that was chosen on dev queries.
         report: What the model was trained on, what was left out, what came of it, and where the time went; None if it
             was loaded.
 

@@ -9,7 +9,15 @@ from scipy.sparse import csr_array
 
 from pt_neural import Training
 from pt_neural.models.ssi import learning
-from pt_neural.models.ssi.learning import Learner, Task, keep_largest, pair_of_numbers, shrinking, told_if_slow
+from pt_neural.models.ssi.learning import (
+    MIXINGS,
+    Learner,
+    Task,
+    keep_largest,
+    pair_of_numbers,
+    shrinking,
+    told_if_slow,
+)
 from pt_neural.models.ssi.network import Network, Shape, no_rows, rows_of
 from pt_neural.models.ssi.steps import Texts
 from pt_neural.training.groups import Groups
@@ -267,9 +275,37 @@ def test_the_dev_measure_is_that_of_the_model_that_learns():
 
     mixed = learner(settings(epochs=1, patience=9), evaluate=evaluate)
     mixed.learn_mixed(network_of(MIXED))
-    assert seen == [(3, 0), (3, 0), (0, 2), (0, 2), (3, 2), (3, 2)]  # each model before and after it learned
-    assert [record["dev nDCG@10"] for record in mixed.history] == [1, 2, 3, 4, 5, 6]
+    assert seen == [(3, 0), (3, 0), (0, 2), (0, 2), *[(3, 2)] * len(MIXINGS)]  # two of them before and after
+    assert [record["dev nDCG@10"] for record in mixed.history] == [1, 2, 3, 4, 5, len(seen)]
     assert [record["epoch"] for record in mixed.history] == [0, 1] * 3
+
+
+@pytest.mark.parametrize(("measure", "best"), [("nDCG@10", 4), ("RankLoss", 0.25)])
+def test_the_mix_is_the_best_on_dev_queries(measure, best):
+    """Not what the training tuples ask for, which both models fit by then."""
+
+    def evaluate(network: Network) -> float:
+        factor = float(network.mixing[0])
+        return {4: 0.9, 0.25: 0.1}.get(factor, 0.5) if network.shape.dim and network.shape.hashed_dim else 0.5
+
+    mixed, network = learner(settings(epochs=2, dev_measure=measure), evaluate=evaluate), network_of(MIXED)
+    mixed.learn_mixed(network)
+    assert float(network.mixing[0]) == best
+    records = [record for record in mixed.history if record["model"] == "mixing"]
+    assert [(record["epoch"], record["mixing"]) for record in records] == [(0, 0), (1, best)]
+    assert [record[f"dev {measure}"] for record in records] == [0.5, 0.9 if best == 4 else 0.1]
+
+
+def test_an_interrupted_choice_keeps_the_best_mix_so_far():
+    def evaluate(network: Network) -> float:
+        if network.mixing[0] > 2 and network.shape.dim and network.shape.hashed_dim:
+            raise KeyboardInterrupt
+        return 1 - abs(float(network.mixing[0]) - 1)
+
+    network = network_of(MIXED)
+    with pytest.raises(KeyboardInterrupt):
+        learner(evaluate=evaluate).learn_mixed(network)
+    assert float(network.mixing[0]) == 1
 
 
 # Two tasks
