@@ -49,7 +49,7 @@ def write_small(dataset: pt.datasets.Dataset, folder: Path) -> None:
         columns = {"qid": "query-id", "docno": "corpus-id", "label": "score"}
         qrels[list(columns)].rename(columns=columns).to_csv(folder / "qrels" / f"{split}.tsv", sep="\t", index=False)
     write_lines(folder / "corpus.jsonl", [{"_id": doc.pop("docno"), **doc} for doc in documents])
-    topics = pd.concat(queries).rename(columns={"qid": "_id", "query": "text"})
+    topics = pd.concat(queries).drop_duplicates("qid").rename(columns={"qid": "_id", "query": "text"})
     write_lines(folder / "queries.jsonl", topics[["_id", "text"]].to_dict("records"))
 
 

@@ -134,5 +134,8 @@ def test_what_is_not_written_on_the_page_works(page, tmp_path):
     dev = type(knrm)(page["spaces"], fields="text", training=pn.Training(epochs=2, verbose=False))
     assert "dev nDCG@10" in dev.fit(train, train, test, test).history
     assert "training" in type(knrm).__doc__
+    start = pn.Training(epochs=1, learning_rate=1e-60, start="knrm.pn", verbose=False)  # 0 in float32
+    again = type(knrm)(page["spaces"], fields="text", training=start).fit(train, train)
+    np.testing.assert_array_equal(again.transform(test)["score"], expected)
     with pytest.raises(ValueError, match="reads a document together with the query"):
         knrm.index(tmp_path / "kept", [])

@@ -64,6 +64,7 @@ class Ranker(pt.Transformer):
         own_options: A model's own defaults of shared options.
         components: Arguments that are artifacts themselves, each with the function that loads it from its folder.
         free_settings: Settings that may change after fitting, or when a model is loaded.
+        learning_settings: Settings that count only while the model learns: a ranker to start from may have others.
         fitting: What to call to fit the model, for error messages.
         tells_fields_apart: Whether the model sees where a field ends; otherwise fields are one text.
         history_columns: The columns of ``history`` before the model is fitted.
@@ -74,6 +75,7 @@ class Ranker(pt.Transformer):
     own_options: ClassVar[dict[str, Any]] = {}
     components: ClassVar[dict[str, Callable[..., Any]]] = {}
     free_settings: ClassVar[tuple[str, ...]] = ()
+    learning_settings: ClassVar[tuple[str, ...]] = ()
     fitting: ClassVar[str] = "model.fit(...)"
     tells_fields_apart = False
     history_columns: ClassVar[tuple[str, ...]] = ()
@@ -207,6 +209,22 @@ class Ranker(pt.Transformer):
         """Training examples with the texts of documents as the model reads them; without negatives if not trained."""
         options = {"fields": self.fields, "documents": self.documents, "mark_ends": self.tells_fields_apart}
         return make_examples(candidates, qrels, training, **options)
+
+    def _load_start(self, training: Training) -> Self | None:
+        """The ranker to start from; None to start anew.
+
+        Raises FileNotFoundError or ArtifactError if there is none of this kind, ValueError if its settings differ.
+        """
+        if training.start is None:
+            return None
+        start = type(self).load(training.start)
+        for name, value in self._fixed_settings().items():
+            if name not in self.learning_settings and value != (other := start.settings()[name]):
+                raise ValueError(
+                    f"{self!r} has {name}={value!r}, but start={training.start!r} has {name}={other!r}: its weights "
+                    "fit rankers with equal settings only"
+                )
+        return start
 
     def _training_documents(self, examples: Examples) -> tuple[PackedSequences, Vocabulary]:
         """All documents of the examples as term ids, and the terms with their frequencies."""

@@ -14,7 +14,7 @@ from pt_neural.rankers.ranker import Ranker
 from pt_neural.text import PackedSequences, Vocabulary
 from pt_neural.text.tokens import pack_texts
 from pt_neural.training.examples import Examples
-from pt_neural.training.groups import Report
+from pt_neural.training.report import Report
 
 Model = TypeVar("Model", bound=Ranker)
 

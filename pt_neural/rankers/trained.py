@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,8 @@ from pt_neural.training import losses
 from pt_neural.training.devices import known_device, require_available, torch_device
 from pt_neural.training.examples import dev_evaluator
 from pt_neural.training.examples import digest as frames_digest
-from pt_neural.training.groups import Report
+from pt_neural.training.report import FitClock, Report
+from pt_neural.training.run import epochs_done
 from pt_neural.training.sampling import GroupBatches
 
 Scorer = Callable[[nn.Module], np.ndarray]
@@ -40,7 +41,9 @@ class Trained(Ranker, pt.Estimator):
         reader: Turns texts into tensors; None before :meth:`fit`.
         network: The network; None before :meth:`fit`.
         history: One row an epoch: ``epoch``, ``loss`` (mean over groups), ``seconds`` of training, the dev measure.
-        report: What the model was trained on, and what was left out; None if it was loaded.
+            With dev queries, the first row is of epoch 0, the start.
+        report: What the model was trained on, what was left out, what came of it, and where the time went; None if it
+            was loaded.
         terms_per_block: How many terms of documents are read at a time, at most.
     """
 
@@ -84,41 +87,52 @@ class Trained(Ranker, pt.Estimator):
         topics_or_res_va: pd.DataFrame | None = None,
         qrels_va: pd.DataFrame | None = None,
     ) -> "Trained":
-        """Train anew on candidates and their judgements; ``(candidates >> model).fit(...)`` calls this.
+        """Train on candidates and their judgements; ``(candidates >> model).fit(...)`` calls this.
+
+        Training starts anew, or from the ranker that ``pn.Training(start=...)`` names.
 
         Args:
             topics_or_res_tr: Candidates of the training queries: ``qid, query, docno`` and text (``docno`` is enough
                 where the model has a forward index).
             qrels_tr: Their judgements: ``qid, docno, label``.
             topics_or_res_va: Candidates of the dev queries. With them, training stops when the dev measure no longer
-                improves, and the weights of the best epoch are kept; without, those of the last epoch.
+                improves, and the weights of the best epoch are kept, or those of the start if no epoch was better;
+                without, those of the last epoch.
             qrels_va: Judgements of the dev queries.
 
         Returns:
             The model; see ``history`` and ``report``.
 
         Raises:
-            ValueError: If there is nothing to train on, if the device is not available, or if ``vectors`` or
-                ``representations`` are set, which would not change; the message says why.
+            ValueError: If there is nothing to train on, if the device is not available, if ``vectors`` or
+                ``representations`` are set, which would not change, or if the model cannot start from ``start``; the
+                message says why.
+            FileNotFoundError: If there is no ``start``.
             FloatingPointError: If the loss is no longer a number; the model stays as it was.
             KeyboardInterrupt: If the user interrupts; the model then has the best weights so far, and stays as it was
                 if no epoch was complete.
         """
+        clock = FitClock()
         from pt_neural.training.loop import train  # imports Lightning, which takes seconds
 
         training = self.training.completed(self.own_training)
         self._check_fit()
         require_available(training.device, training.device)
+        start = self._load_start(training)
         frames = topics_or_res_tr, qrels_tr, topics_or_res_va, qrels_va
         examples = self._make_examples(topics_or_res_tr, qrels_tr, training)
         if training.verbose:
-            print(f"{self!r}: {examples.report}", flush=True)
+            print(f"{self!r}: {examples.report.data()}", flush=True)
         documents, vocabulary = self._training_documents(examples)
         reader = self.make_reader()
         with torch.random.fork_rng(range(torch.cuda.device_count())):
             torch.manual_seed(training.seed)
             reader.build(examples.query_texts, documents, vocabulary)
+            if start is not None:
+                reader.grow(start.reader)
             network = self.make_network(reader)
+        if start is not None:
+            copy_weights(start.network, network)
         pairs = reader.pair(examples.query_texts, documents, vocabulary)
         groups, report = examples.groups, examples.report
         del examples  # its texts are term ids by now
@@ -126,16 +140,18 @@ class Trained(Ranker, pt.Estimator):
         if topics_or_res_va is not None:
             dev_frame, measure = dev_evaluator(topics_or_res_va, qrels_va, training)
             scorer = self._scorer(reader, dev_frame)
-            evaluate = lambda: float(measure(scorer(network)).mean())  # noqa: E731
+            evaluate = clock.timed(lambda: float(measure(scorer(network)).mean()))
         batches = GroupBatches(groups, training, pairs.batch)
         loss = losses.make_loss(training, highest=float(groups.labels.max()))
-        origin, history = partial(self._origin, frames, reader), []
+        origin, history = partial(self._origin, frames, reader, start), []
+        clock.prepared()
         try:
             train(network, batches, loss, training, evaluate=evaluate, history=history, origin=origin)
         except KeyboardInterrupt:
-            if history:
+            if epochs_done(history):
                 self._finish(reader, network, history, report)
             raise
+        report.conclude(history, training, clock)
         self._finish(reader, network, history, report)
         return self
 
@@ -165,11 +181,13 @@ class Trained(Ranker, pt.Estimator):
     def _weights(self) -> dict[str, np.ndarray]:
         return {name: weight.cpu().numpy() for name, weight in self.network.state_dict().items()}
 
-    def _origin(self, frames: tuple[pd.DataFrame | None, ...], reader: Reader) -> str:
+    def _origin(self, frames: tuple[pd.DataFrame | None, ...], reader: Reader, start: Self | None) -> str:
         """Changes with everything that a training depends on, so that checkpoints of another one are not used."""
         settings = [self.artifact_format, self.settings(), digest([], *reader.identity_parts())]
         if self.documents is not None:
             settings += [len(self.documents), len(self.documents.vocabulary), len(self.documents.all().terms)]
+        if start is not None:
+            settings.append(start.fingerprint())
         return frames_digest(settings, frames, fields=self.fields)
 
     def _identity_parts(self) -> tuple[dict[str, np.ndarray], list[bytes]]:
@@ -210,6 +228,21 @@ class Trained(Ranker, pt.Estimator):
             for documents, pairs in blocks:
                 yield documents, pairs
                 progress.update(len(pairs))
+
+
+def copy_weights(start: nn.Module, network: nn.Module) -> None:
+    """Copy the weights of a network to one that may know more n-grams or words, whose rows are the last.
+
+    Raises:
+        ValueError: If a weight is missing, or if a shape differs by more than further rows.
+    """
+    weights, others = start.state_dict(), network.state_dict()  # which share memory with the networks
+    for name in weights.keys() | others.keys():
+        shape, other = (list(found[name].shape) if name in found else None for found in (weights, others))
+        if shape is None or other is None or shape[1:] != other[1:] or shape[:1] > other[:1]:
+            raise ValueError(f"{name} is of shape {shape} in the ranker to start from, and of shape {other} here")
+    for name, weight in weights.items():
+        others[name][tuple(map(slice, weight.shape))] = weight
 
 
 def _starts(lengths: list[int], most: int, terms: int) -> list[int]:

@@ -66,6 +66,10 @@ class WordHashing:
                 counts[ngram] += frequency
         return cls(sorted(counts, key=lambda ngram: (-counts[ngram], ngram))[:max_ngrams], sizes)
 
+    def extended(self, ngrams: Iterable[str]) -> "WordHashing":
+        """The same n-grams in the same columns, followed by those of the given ones that are new."""
+        return WordHashing(list(dict.fromkeys([*self.ngrams, *ngrams])), self.sizes)
+
     @cached_property
     def _columns(self) -> dict[str, int]:
         return {ngram: column for column, ngram in enumerate(self.ngrams)}

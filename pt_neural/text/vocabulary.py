@@ -83,6 +83,21 @@ class Vocabulary:
         """The id of each term in another vocabulary: int32 array of shape ``(len(self),)``, -1 where it is missing."""
         return other.ids(self.terms)
 
+    def after(self, first: "Vocabulary") -> "Vocabulary":
+        """All terms of another vocabulary with the same ids, then the others; frequencies are those counted here.
+
+        Example::
+
+            >>> grown = Vocabulary.build([["a", "river"]]).after(Vocabulary(["city", "a"]))
+            >>> grown.terms, grown.document_frequency
+            (['city', 'a', 'river'], array([0, 1, 1]))
+        """
+        terms = list(dict.fromkeys([*first.terms, *self.terms]))
+        ids = self.ids(terms)  # -1 selects the 0 at the end
+        counts = [getattr(self, name) for name in _FREQUENCIES]
+        counts = [None if count is None else np.append(count, 0)[ids] for count in counts]
+        return Vocabulary(terms, *counts, self.num_documents)
+
     def __contains__(self, term: object) -> bool:
         return term in self._ids
 

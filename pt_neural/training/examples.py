@@ -11,7 +11,8 @@ import pandas as pd
 from pt_neural._evaluation import RunEvaluator
 from pt_neural._frames import require_columns, with_numeric_labels
 from pt_neural.text import ForwardIndex, frame_texts, tokenise
-from pt_neural.training.groups import Groups, Pairs, Report, make_groups, positives_alone
+from pt_neural.training.groups import Groups, Pairs, make_groups, positives_alone
+from pt_neural.training.report import Report
 from pt_neural.training.settings import Training
 
 

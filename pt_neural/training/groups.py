@@ -1,12 +1,13 @@
 """Training groups: pairs of a query and a relevant document, and the candidates for their negatives."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from pt_neural.text import PackedSequences
 from pt_neural.text.packed import offsets_of
+from pt_neural.training.report import Report
 from pt_neural.training.settings import Training
 
 _NOT_RETRIEVED = "relevant documents that are not among the candidates"
@@ -31,25 +32,6 @@ class Groups:
     def is_relevant(self, queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
         """Whether documents were judged relevant to queries; the arrays are broadcast together."""
         return _contains(self.relevant, queries * self.num_documents + documents)
-
-
-@dataclass
-class Report:
-    """What a model was trained on, and what was left out and why."""
-
-    queries: int  # with at least one group
-    groups: int  # that is, pairs of a query and a relevant document
-    documents: int  # that negatives may be drawn from
-    negatives: str  # as in Training
-    dropped: dict[str, int] = field(default_factory=dict)  # reason -> number of queries or judged documents left out
-
-    def __str__(self) -> str:
-        text = (
-            f"training on {self.groups:,} groups of {self.queries:,} queries with {self.negatives} negatives, "
-            f"{self.documents:,} documents"
-        )
-        reasons = [f"{count:,} {reason}" for reason, count in self.dropped.items() if count]
-        return text + (f"; left out: {', '.join(reasons)}" if reasons else "")
 
 
 class Pairs:
@@ -89,6 +71,10 @@ def make_groups(pairs: Pairs, training: Training) -> tuple[Groups, Report]:
     """One group for each query and relevant document with negatives; a ValueError says why if there are none."""
     relevant = pairs.judged[pairs.labels > 0]
     positive, labels = relevant, pairs.labels[pairs.labels > 0]
+    if training.positives == "retrieved":
+        retrieved = _contains(pairs.candidates, positive)
+        positive, labels = positive[retrieved], labels[retrieved]
+    allowed = positive
     if training.grades is not None:
         kept = np.isin(labels, list(training.grades))
         positive, labels = positive[kept], labels[kept]
@@ -99,7 +85,7 @@ def make_groups(pairs: Pairs, training: Training) -> tuple[Groups, Report]:
         usable = pools.lengths[pools.group_pools] > 0
     else:
         usable = _have_negatives(pairs, relevant, queries, documents, training)
-    report = _account(pairs, relevant, queries, usable, training)
+    report = _account(pairs, relevant, allowed, queries, usable, training)
     _require_groups(pairs, report, training)
     queries, documents, labels = queries[usable], documents[usable], labels[usable]
     in_pools = () if pools is None else (pools.group_pools[usable], *pools.content)
@@ -128,16 +114,27 @@ def positives_alone(pairs: Pairs) -> tuple[Groups, Report]:
     return Groups(queries, documents, labels, relevant, pairs.num_documents), report
 
 
-def _account(pairs: Pairs, relevant: np.ndarray, queries: np.ndarray, usable: np.ndarray, training: Training) -> Report:
-    with_relevant, with_positive = len(np.unique(pairs.split(relevant)[0])), len(np.unique(queries))
-    used = len(np.unique(queries[usable]))
+def _account(
+    pairs: Pairs,
+    relevant: np.ndarray,
+    allowed: np.ndarray,
+    queries: np.ndarray,
+    usable: np.ndarray,
+    training: Training,
+) -> Report:
+    """What is used; ``allowed`` are the relevant pairs that may be positives, whatever their grades."""
+    with_relevant, with_allowed = (len(np.unique(pairs.split(keys)[0])) for keys in (relevant, allowed))
+    with_positive, used = len(np.unique(queries)), len(np.unique(queries[usable]))
     dropped = {
         **_without_relevant(pairs, relevant),
-        "queries without a relevant document of the wanted grades": with_relevant - with_positive,
+        "queries without a relevant document that was retrieved": with_relevant - with_allowed,
+        "queries without a relevant document of the wanted grades": with_allowed - with_positive,
         f"queries without {training.negatives} negatives": with_positive - used,
-        _NOT_RETRIEVED: pairs.unknown_positives,
+        _NOT_RETRIEVED: pairs.unknown_positives + len(relevant) - len(allowed),
     }
-    return Report(used, int(usable.sum()), pairs.num_documents, training.negatives, dropped)
+    groups = int(usable.sum())
+    known = {"recipe": training.recipe, "start": training.start}
+    return Report(used, groups, pairs.num_documents, training.negatives, dropped, **known)
 
 
 def _without_relevant(pairs: Pairs, relevant: np.ndarray) -> dict[str, int]:
@@ -185,6 +182,11 @@ def _require_groups(pairs: Pairs, report: Report, training: Training) -> None:
     _require_relevant(pairs)
     if training.grades is not None and not np.isin(pairs.labels, list(training.grades)).any():
         raise ValueError(f"no candidate has one of the grades {sorted(training.grades)} that grades= names")
+    if training.positives == "retrieved" and not np.isin(pairs.judged[pairs.labels > 0], pairs.candidates).any():
+        raise ValueError(
+            "no query has a relevant document among its candidates: retrieve more candidates, or train on all relevant "
+            "documents with Training(positives='all')"
+        )
     raise ValueError(
         f"no query has {training.negatives} negatives: retrieve more candidates, or choose other negatives, such as "
         f"Training(negatives={'retrieved' if training.negatives == 'random' else 'random'!r})"

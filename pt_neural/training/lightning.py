@@ -22,7 +22,7 @@ from torch.utils.data import DataLoader
 from pt_neural._artifacts import write_json
 from pt_neural._evaluation import direction
 from pt_neural.training.devices import torch_device
-from pt_neural.training.run import best_epoch
+from pt_neural.training.run import best_epoch, epochs_done, start_record
 from pt_neural.training.sampling import Batch, EpochSampler, GroupBatches
 from pt_neural.training.settings import Training
 
@@ -35,8 +35,29 @@ _OPTIMISERS = {
 }
 
 
+def parameter_groups(network: nn.Module, training: Training) -> list[dict[str, Any]]:
+    """A network's weights as the groups of an optimiser, so that SGD and weight decay ignore how they are kept.
+
+    A network may keep weights as a multiple of what they are, and then names them, with the factor, in a method
+    ``scaled_weights``. Their gradients are smaller by that factor. Adam, AdamW and Adagrad do not depend on the scale
+    of gradients; steps of SGD would be smaller by the factor's square, in proportion to the weights. Weight decay that
+    is added to the gradient, by all but AdamW, would be larger by as much.
+    """
+    scaled = network.scaled_weights() if hasattr(network, "scaled_weights") else []
+    names = {id(weight) for weight, _ in scaled}
+    groups = [{"params": [weight for weight in network.parameters() if id(weight) not in names]}]
+    for weight, factor in scaled:
+        group = {"params": [weight]}
+        if training.optimiser == "sgd":
+            group["lr"] = training.learning_rate * factor**2
+        if training.optimiser != "adamw":
+            group["weight_decay"] = training.weight_decay / factor**2
+        groups.append(group)
+    return groups
+
+
 class GroupTraining(LightningModule):
-    """A network, its loss over groups, and the dev measure after each epoch."""
+    """A network, its loss over groups, and the dev measure of the start and after each epoch."""
 
     def __init__(
         self,
@@ -64,7 +85,8 @@ class GroupTraining(LightningModule):
         """The optimiser that the settings name."""
         settings = self.training_settings
         kind = _OPTIMISERS[settings.optimiser]
-        return kind(self.network.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay)
+        groups = parameter_groups(self.network, settings)
+        return kind(groups, lr=settings.learning_rate, weight_decay=settings.weight_decay)
 
     def on_train_epoch_start(self) -> None:
         """Reset the sums of the epoch."""
@@ -96,12 +118,22 @@ class GroupTraining(LightningModule):
         loss = strategy.reduce(torch.tensor(self.mean_loss, device=self.device), reduce_op="mean")
         record = {"epoch": self.current_epoch + 1, "loss": float(loss), "seconds": seconds}
         if self.evaluate is not None:
-            self.network.eval()
-            value = float(self.evaluate()) if self.trainer.is_global_zero else None
-            self.network.train()
-            record[self.dev_name] = strategy.broadcast(value)
+            record[self.dev_name] = self._dev_value()
             self.log(self.dev_name, record[self.dev_name])  # for EarlyStopping
         self.history.append(record)
+
+    def evaluate_start(self) -> bool:
+        """Add the start to the history as epoch 0 if there are dev queries and nothing was trained yet."""
+        if self.evaluate is None or self.history:
+            return False
+        self.history.append(start_record(self.training_settings, self._dev_value()))
+        return True
+
+    def _dev_value(self) -> float:
+        self.network.eval()
+        value = float(self.evaluate()) if self.trainer.is_global_zero else None
+        self.network.train()
+        return self.trainer.strategy.broadcast(value)
 
     def _advice(self) -> str:
         return f"lower learning_rate (now {self.training_settings.learning_rate:g}), or set gradient_clip=1.0"
@@ -126,14 +158,22 @@ class KeepCheckpoints(Checkpoint):
         """Give all processes the directory of the first."""
         self.directory = trainer.strategy.broadcast(self.directory)
 
+    def on_train_start(self, trainer: Trainer, pl_module: GroupTraining) -> None:
+        """Evaluate the start, and write its weights: they may be the best."""
+        if pl_module.evaluate_start():
+            self._write_results(trainer, pl_module)
+
+    def _write_results(self, trainer: Trainer, module: GroupTraining) -> None:
+        if trainer.is_global_zero:
+            if best_epoch(module.history, module.training_settings) == epochs_done(module.history):
+                with _replacing(self.directory / BEST) as path:
+                    torch.save(module.network.state_dict(), path)
+            with _replacing(self.directory / "history.json") as path:
+                write_json(path, module.history)
+
     def on_train_epoch_end(self, trainer: Trainer, pl_module: GroupTraining) -> None:
         """Write the results of the epoch; a run cannot resume from an epoch that max_time cut short."""
-        if trainer.is_global_zero:
-            if best_epoch(pl_module.history, pl_module.training_settings) == len(pl_module.history):
-                with _replacing(self.directory / BEST) as path:
-                    torch.save(pl_module.network.state_dict(), path)
-            with _replacing(self.directory / "history.json") as path:
-                write_json(path, pl_module.history)
+        self._write_results(trainer, pl_module)
         if self.resumable and trainer.fit_loop.epoch_loop.batch_progress.is_last_batch:
             unfinished = self.directory / f"{LAST}.tmp"
             trainer.save_checkpoint(unfinished)

@@ -15,7 +15,7 @@ from torch import nn
 from pt_neural._artifacts import read_json
 from pt_neural.training.lightning import BEST, LAST, GroupTraining, KeepCheckpoints, quiet, stopped_early, trainer_for
 from pt_neural.training.losses import Loss
-from pt_neural.training.run import check_resumption, checkpoint_directory, run_fingerprint
+from pt_neural.training.run import check_resumption, checkpoint_directory, epochs_done, run_fingerprint
 from pt_neural.training.sampling import GroupBatches
 from pt_neural.training.settings import Training
 
@@ -39,7 +39,8 @@ def train(
         training: The settings.
         evaluate: Returns the dev measure of the network in its current state.
         history: Receives one record per epoch, even if training is interrupted: ``epoch`` (from 1), ``loss``,
-            ``seconds`` and the dev measure.
+            ``seconds`` and the dev measure. With dev queries, the first record is of epoch 0, the start, which may be
+            the best.
         origin: Returns text that changes with texts, candidates and judgements, so that checkpoints of another run are
             refused; called only if there is a ``checkpoint_dir``.
 
@@ -80,7 +81,7 @@ def _last_checkpoint(directory: Path, training: Training) -> Path | None:
     _read_tensors(directory / BEST, device="meta")
     checkpoint = _read_tensors(directory / LAST, device="meta")
     stopped = stopped_early(checkpoint, training.patience)
-    check_resumption(directory, len(checkpoint["history"]), training, stopped=stopped)
+    check_resumption(directory, epochs_done(checkpoint["history"]), training, stopped=stopped)
     return directory / LAST
 
 

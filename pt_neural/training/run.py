@@ -26,7 +26,11 @@ from pt_neural.training.settings import Training
 Records = list[dict[str, Any]]
 
 # Settings that may differ between an interrupted run and its continuation.
-FREE_SETTINGS = ("epochs", "patience", "max_time", "checkpoint_dir", "verbose", "device", "devices", "strategy")
+FREE_SETTINGS = (
+    *("epochs", "patience", "max_time", "checkpoint_dir"),
+    *("recipe", "verbose", "device", "devices", "strategy"),
+    "start",  # known by its weights, see `origin`, wherever it is saved
+)
 
 
 class Iteration(NamedTuple):
@@ -76,7 +80,8 @@ def run_epochs(
         num_batches: Batches in an epoch.
         evaluate: Returns the dev measure of the current state; None to run all epochs and keep the last.
         history: Receives one record per complete epoch, even if the run fails: ``epoch`` (from 1), ``loss`` (mean over
-            groups), ``seconds`` of learning, and the dev measure.
+            groups), ``seconds`` of learning, and the dev measure. With dev queries, the first record is of epoch 0,
+            the start, which may be the best.
         origin: Returns text that changes with the data and the model's settings, so that checkpoints of another run are
             refused; called only if there is a ``checkpoint_dir``.
 
@@ -94,10 +99,16 @@ def run_epochs(
     state_is_best, in_time = False, True
     deadline = math.inf if training.max_time is None else monotonic() + _seconds(training.max_time)
     try:
-        while len(records) < training.epochs and in_time and not _out_of_patience(records, training):
+        if evaluate is not None and not records:
+            records = [start_record(training, evaluate())]
+            best = {name: array.copy() for name, array in state.items()}
+            history.append(records[0])
+            if checkpoints is not None:
+                checkpoints.write(state, records)
+        while (done := epochs_done(records)) < training.epochs and in_time and not _out_of_patience(records, training):
             state_is_best = False
-            with _Bar(len(records), num_batches, training) as bar:
-                record, complete = _learn_epoch(learn, len(records), num_batches, training, deadline, bar)
+            with _Bar(done, num_batches, training) as bar:
+                record, complete = _learn_epoch(learn, done, num_batches, training, deadline, bar)
                 if not all(np.isfinite(array).all() for array in state.values()):
                     raise FloatingPointError(f"weights became infinite in epoch {record['epoch']}: {_advice(training)}")
                 if evaluate is not None:
@@ -145,19 +156,30 @@ def _advice(training: Training) -> str:
     return f"lower learning_rate (now {training.learning_rate:g})" if training.learning_rate else "lower learning_rate"
 
 
+def start_record(training: Training, value: float) -> dict[str, Any]:
+    """The record of epoch 0, the start of a training; it has no loss."""
+    return {"epoch": 0, "loss": None, "seconds": 0.0, f"dev {training.dev_measure}": float(value)}
+
+
+def epochs_done(records: Records) -> int:
+    """How many epochs have been trained."""
+    return records[-1]["epoch"] if records else 0
+
+
 def best_epoch(records: Records, training: Training) -> int:
     """The epoch with the best dev measure, the first of equals; without a dev measure, the last epoch."""
     name = f"dev {training.dev_measure}"
     if name not in records[-1]:
-        return len(records)
-    values = [direction(training.dev_measure) * record[name] for record in records]
-    return 1 + values.index(max(values))
+        return epochs_done(records)
+    return max(records, key=lambda record: direction(training.dev_measure) * record[name])["epoch"]
 
 
 def _out_of_patience(records: Records, training: Training) -> bool:
-    if not records or training.patience is None:
+    """Whether the last epochs were no better than the best one of training, which may be worse than the start."""
+    trained = [record for record in records if record["epoch"] > 0]
+    if not trained or training.patience is None:
         return False
-    return len(records) - best_epoch(records, training) >= training.patience
+    return epochs_done(trained) - best_epoch(trained, training) >= training.patience
 
 
 def _copy(source: Mapping[str, np.ndarray], target: Mapping[str, np.ndarray]) -> None:
@@ -201,12 +223,12 @@ class _Checkpoints:
 
     def resume(self, state: Mapping[str, np.ndarray]) -> tuple[Records, dict[str, np.ndarray] | None]:
         """Put the state of the last epoch in place; returns the records of the epochs so far, and the best state."""
-        done = max(self._epochs(), default=0)
-        if not done:
+        if not self._epochs():
             return [], None
+        done = max(self._epochs())
         try:
             records = read_json(self._path(done) / "history.json")
-            if not isinstance(records, list) or len(records) != done:
+            if not isinstance(records, list) or not records or records[-1].get("epoch") != done:
                 raise ArtifactError(f"{self._path(done) / 'history.json'} is damaged: not the records of {done} epochs")
             last, best = (self._read(epoch, state) for epoch in (done, best_epoch(records, self._training)))
         except ArtifactError as error:
@@ -218,10 +240,11 @@ class _Checkpoints:
 
     def write(self, state: Mapping[str, np.ndarray], records: Records) -> None:
         """Write the state after an epoch, and delete those that are no longer needed."""
-        with atomic_directory(self._path(len(records))) as directory:
+        done = epochs_done(records)
+        with atomic_directory(self._path(done)) as directory:
             write_json(directory / "history.json", records)
             write_tensors(directory / "state.safetensors", dict(state))
-        for epoch in set(self._epochs()) - {len(records), best_epoch(records, self._training)}:
+        for epoch in set(self._epochs()) - {done, best_epoch(records, self._training)}:
             shutil.rmtree(self._path(epoch))
 
     def _path(self, epoch: int) -> Path:

@@ -14,11 +14,13 @@ from pt_neural._arguments import checked_choice, checked_number
 from pt_neural._evaluation import parse_measure
 
 Negatives = Literal["judged", "retrieved", "random", "in-batch"]
+Positives = Literal["all", "retrieved"]
 Loss = Literal["softmax", "margin", "pointwise"]
 Optimiser = Literal["adam", "adamw", "adagrad", "sgd"]
 
 _CHOICES = {
     "negatives": (None, "judged", "retrieved", "random", "in-batch"),
+    "positives": (None, "all", "retrieved"),
     "loss": (None, "softmax", "margin", "pointwise"),
     "optimiser": (None, "adam", "adamw", "adagrad", "sgd"),
     "device": ("auto", "cpu", "cuda", "gpu", "mps", "tpu"),
@@ -48,12 +50,16 @@ class Training:
             candidates not judged relevant; ``"random"``, the whole collection (the model's forward index if it has one,
             else the candidates of all queries); ``"in-batch"``, the relevant documents of the other groups of the
             batch; None for the model's own. The last three never include documents judged relevant to the query.
+        positives: Which relevant documents make groups: ``"all"`` that are judged so, or only ``"retrieved"`` ones,
+            which are among the query's candidates. None means ``"retrieved"`` with retrieved negatives, else ``"all"``:
+            beside negatives that the first stage chose for their matches, positives that it did not find would teach
+            that fewer matches mean relevant.
         num_negatives: Negatives per group (J in the CLSM paper); None for 4, or with ``"in-batch"`` for all others.
         grades: For graded judgements, the grades of negatives for each grade of positives; other positives are left
             out. The Duet's scheme (section 4.2) is ``{3: [1, 0], 2: [0]}``. With None, every document with a
             grade above 0 is a positive, and ``"judged"`` negatives are those of any lower grade.
         patience: Stop after this many epochs without a better dev measure; None never stops early. The weights of the
-            best epoch are kept in any case.
+            best epoch are kept in any case, and the start counts as one, epoch 0.
         dev_measure: A measure of ir_measures on the dev queries, or its name; None for the model's own, or nDCG@10.
             The best epoch has its largest value; for :data:`~pt_neural.experiment.RankLoss`, its smallest.
         dev_queries: Evaluate on at most this many dev queries, drawn at random; None for all.
@@ -67,8 +73,11 @@ class Training:
         strategy: How several devices share the work, as for Lightning: ``"ddp"`` in scripts, ``"ddp_notebook"`` in
             notebooks. Each device takes batches of ``batch_size``.
         precision: ``"32-true"``, ``"bf16-mixed"`` or ``"16-mixed"``, Lightning's precisions with weights of 32 bits.
+        start: Path of a saved ranker of the same kind and settings, whose weights training starts from; None to start
+            anew. What its vocabulary lacks is added, with fresh weights. A path, since settings are saved as text.
         checkpoint_dir: Directory for a checkpoint after each epoch, from which an interrupted fit resumes.
-        verbose: Print what is trained on, and show progress bars.
+        recipe: The name of the recipe that these settings come from, see ``recipe`` of the rankers; only reported.
+        verbose: Print what is trained on, show progress bars, and print what came of it and where the time went.
 
     Raises:
         ValueError: If a value is out of range.
@@ -77,6 +86,7 @@ class Training:
     Example::
 
         pn.CLSM(training=pn.Training(epochs=5, negatives="retrieved", num_negatives=4, seed=13))
+        pn.CLSM(training=pn.Training(start="pre-trained.clsm"))  # what another CLSM has saved
     """
 
     epochs: int = 20
@@ -88,6 +98,7 @@ class Training:
     gamma: float | None = None
     margin: float | None = None
     negatives: Negatives | None = None
+    positives: Positives | None = None
     num_negatives: int | None = None
     grades: Mapping[int, Sequence[int]] | None = None
     patience: int | None = 3
@@ -101,7 +112,9 @@ class Training:
     devices: int | str | Sequence[int] = 1
     strategy: str = "auto"
     precision: str | int = "32-true"
-    checkpoint_dir: str | None = None
+    start: str | os.PathLike | None = None
+    checkpoint_dir: str | os.PathLike | None = None
+    recipe: str | None = None
     verbose: bool = True
 
     def __post_init__(self):
@@ -123,10 +136,11 @@ class Training:
             raise TypeError(f"strategy must be the name of a strategy of Lightning, not {self.strategy!r}")
         if "spawn" in self.strategy:
             raise ValueError(f"strategy {self.strategy!r} pickles all data; use 'ddp', or 'ddp_notebook' in notebooks")
-        if self.checkpoint_dir is not None:
-            if not isinstance(self.checkpoint_dir, str | os.PathLike):
-                raise TypeError(f"checkpoint_dir must be a path, not {self.checkpoint_dir!r}")
-            self._set("checkpoint_dir", os.path.expanduser(self.checkpoint_dir))
+        for name, what in (("checkpoint_dir", "a path"), ("start", "the path of a saved ranker")):
+            if (path := getattr(self, name)) is not None:
+                if not isinstance(path, str | os.PathLike):
+                    raise TypeError(f"{name} must be {what}, not {path!r:.80}")
+                self._set(name, os.path.expanduser(path))
 
     def _check_numbers(self) -> None:
         self._set("epochs", checked_number("epochs", self.epochs, int, least=1))
@@ -145,7 +159,9 @@ class Training:
     def completed(self, defaults: Mapping[str, Any]) -> "Training":
         """The settings, with a model's defaults in place of None."""
         defaults = {"optimiser": "adam", "margin": 1.0, "dev_measure": nDCG @ 10, **defaults}
-        return replace(self, **{name: value for name, value in defaults.items() if getattr(self, name) is None})
+        completed = replace(self, **{name: value for name, value in defaults.items() if getattr(self, name) is None})
+        positives = completed.positives or ("retrieved" if completed.negatives == "retrieved" else "all")
+        return replace(completed, positives=positives)
 
     def to_json(self) -> dict[str, Any]:
         """All settings, in a form that JSON can hold."""

@@ -3,11 +3,13 @@
 import inspect
 import pickle
 import warnings
+from copy import deepcopy
 
 import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
+import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from joblib import Parallel, delayed
@@ -141,6 +143,24 @@ def test_training_again_forgets_what_was_read_of_the_forward_index(name):
     np.testing.assert_array_equal(scores(again, BARE), scores(once, BARE))
     with pytest.raises(ValueError, match="not in ForwardIndex"):
         once.fit(BARE, QRELS, BARE.assign(docno=[None, *BARE["docno"][1:]]), QRELS)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=["float16", "bfloat16"])
+@pytest.mark.parametrize("name", TRAINED)
+def test_networks_and_their_gradients_are_finite_in_mixed_precision(name, dtype):
+    model = fitted(name)
+    examples = model._make_examples(CANDIDATES, QRELS, model.training.completed(model.own_training))
+    pairs = model.reader.pair(examples.query_texts, *model._training_documents(examples))
+    batch = pairs.batch(np.arange(3), np.tile(np.arange(8), (3, 1)))  # an empty text is among the documents
+    network = deepcopy(model.network).train()
+    with torch.autocast("cpu", dtype=dtype):
+        found = network(batch)
+    exact = network.eval()(batch)
+    assert found.isfinite().all()
+    torch.testing.assert_close(found.float(), exact, atol=0.3, rtol=0.1)
+    found.float().square().sum().backward()
+    for weight, values in network.named_parameters():
+        assert values.grad.isfinite().all(), weight
 
 
 # Hostile frames

@@ -106,3 +106,11 @@ def test_clear_errors_and_repr():
     with pytest.raises(ValueError, match="newline"):
         WordHashing(["bo\n"])
     assert repr(WordHashing.build(["boy"], sizes=(3, 2))) == "WordHashing(7 n-grams of 2 and 3 letters)"
+
+
+def test_further_ngrams_come_after_those_that_are_known():
+    hashing = WordHashing.build(["boy"])
+    extended = hashing.extended(WordHashing.build(["boys", "toy"]).ngrams)
+    assert extended.ngrams[:3] == hashing.ngrams == ["#bo", "boy", "oy#"]
+    assert sorted(extended.ngrams[3:]) == ["#to", "oys", "toy", "ys#"]
+    assert extended.sizes == hashing.sizes

@@ -100,3 +100,13 @@ def test_ids_of_another_vocabulary():
     sequences = PackedSequences.from_lists([[0, 1, -1], [], [2]])
     for other, expected in ((["b", "x", "a"], [[1, -1, -1], [], [0]]), (["a", "b", "x"], [[0, 1, -1], [], [-1]])):
         assert [ids.tolist() for ids in own_ids(sequences, Vocabulary(other), own)] == expected
+
+
+def test_a_vocabulary_after_another_keeps_its_ids():
+    first, second = Vocabulary(["x", "b"], [5, 5], [5, 5], 9), Vocabulary.build([["a", "b", "b"], ["b", "c"]])
+    grown = second.after(first)
+    assert grown.terms == ["x", "b", "a", "c"]
+    assert grown.collection_frequency.tolist() == [0, 3, 1, 1]
+    assert grown.document_frequency.tolist() == [0, 2, 1, 1]
+    assert grown.num_documents == 2
+    assert Vocabulary(["a"]).after(first).collection_frequency is None

@@ -30,7 +30,8 @@ QRELS = pd.DataFrame(
 
 
 def examples_of(candidates=CANDIDATES, qrels=QRELS, documents=None, **settings):
-    return make_examples(candidates, qrels, pn.Training(**settings), fields=("text",), documents=documents)
+    training = pn.Training(**settings).completed({})
+    return make_examples(candidates, qrels, training, fields=("text",), documents=documents)
 
 
 def names(candidates, documents=None):
@@ -187,14 +188,35 @@ def forward_index(tmp_path_factory):
 
 def test_a_relevant_document_that_was_not_retrieved_needs_a_forward_index(forward_index):
     qrels = pd.concat([QRELS, pd.DataFrame({"qid": ["q1"], "docno": ["d8"], "label": [1]})])
-    without = examples_of(qrels=qrels, negatives="retrieved")
+    settings = {"negatives": "retrieved", "positives": "all"}
+    without = examples_of(qrels=qrels, **settings)
     assert ("q1", "d8") not in groups_by_name(without)
     assert without.report.dropped["relevant documents that are not among the candidates"] == 1
-    with_index = examples_of(CANDIDATES.drop(columns="text"), qrels, forward_index, negatives="retrieved")
+    with_index = examples_of(CANDIDATES.drop(columns="text"), qrels, forward_index, **settings)
     found = groups_by_name(with_index, documents=forward_index)
     assert found["q1", "d8"] == (1, {"d3": 0, "d4": 0})
     assert with_index.report.dropped["relevant documents that are not among the candidates"] == 0
     assert with_index.document_texts is None
+
+
+def test_with_retrieved_negatives_positives_are_retrieved_ones(forward_index):
+    more = pd.DataFrame({"qid": ["q1", "q2", "q3"], "docno": ["d8", "d3", "d7"], "label": 1})
+    candidates = pd.concat([CANDIDATES, pd.DataFrame([("q3", "towns", "d1", "one")], columns=CANDIDATES.columns)])
+    qrels = pd.concat([QRELS, more])
+    retrieved = {("q1", "d1"), ("q1", "d2"), ("q2", "d5")}
+    for positives in (None, "retrieved"):
+        examples = examples_of(candidates, qrels, forward_index, negatives="retrieved", positives=positives)
+        assert set(groups_by_name(examples, candidates, forward_index)) == retrieved
+    assert {reason: count for reason, count in examples.report.dropped.items() if count} == {
+        "queries without a relevant document that was retrieved": 1,
+        "relevant documents that are not among the candidates": 3,
+    }
+    others = {("q1", "d8"), ("q2", "d3"), ("q3", "d7")}
+    for options in ({"negatives": "retrieved", "positives": "all"}, {"negatives": "random"}):
+        examples = examples_of(candidates, qrels, forward_index, **options)
+        assert set(groups_by_name(examples, candidates, forward_index)) == retrieved | others
+    with pytest.raises(ValueError, match=r"train on all relevant documents with Training\(positives='all'\)"):
+        examples_of(candidates, more, forward_index, negatives="retrieved")
 
 
 def test_random_negatives_are_of_the_candidates_or_of_the_whole_collection(forward_index):
@@ -274,6 +296,8 @@ def possible_groups(candidates, grades, negatives):
     retrieved = set(zip(candidates["qid"], candidates["docno"], strict=True))
     qids, docnos = names(candidates)
     positives = {(qid, docno) for qid in qids for docno in docnos if grades.get((qid, docno), 0) > 0}
+    if negatives == "retrieved":
+        positives &= retrieved
 
     def may_be_negative(positive, docno):
         grade = grades.get((positive[0], docno))

@@ -118,28 +118,37 @@ def test_each_optimiser_takes_the_steps_that_torch_takes(fit_table, optimiser, m
 
 
 def test_the_weights_of_the_best_epoch_are_kept(fit_table):
-    measure, history = Scripted(0.1, 0.5, 0.5, 0.3, 0.2), []
+    measure, history = Scripted(0.0, 0.1, 0.5, 0.5, 0.3, 0.2), []
     network = fit_table(evaluate=measure, history=history, patience=None)
-    assert [record["dev nDCG@10"] for record in history] == [0.1, 0.5, 0.5, 0.3, 0.2]
+    assert [record["dev nDCG@10"] for record in history] == [0.0, 0.1, 0.5, 0.5, 0.3, 0.2]
     assert list(history[0]) == ["epoch", "loss", "seconds", "dev nDCG@10"]
     for name, weight in weights(network).items():
-        np.testing.assert_array_equal(weight, measure.weights[1][name])  # the first of equals
-        assert (weight != measure.weights[2][name]).any()
+        np.testing.assert_array_equal(weight, measure.weights[2][name])  # the first of equals
+        assert (weight != measure.weights[3][name]).any()
     assert not network.training
 
 
-def test_the_smallest_rank_loss_is_the_best(fit_table):
-    measure, history = Scripted(0.5, 0.2, 0.2, 0.4, 0.1), []
-    network = fit_table(evaluate=measure, history=history, patience=2, dev_measure="RankLoss")
-    assert [record["dev RankLoss"] for record in history] == [0.5, 0.2, 0.2, 0.4]
+def test_the_start_is_epoch_0_and_may_be_the_best(fit_table):
+    measure, history = Scripted(0.5, 0.1, 0.2, 0.3, 0.4, 0.3), []
+    network = fit_table(evaluate=measure, history=history, patience=1)
+    assert [record["epoch"] for record in history] == [0, 1, 2, 3, 4, 5]  # patience is for the epochs of training
+    assert history[0] == {"epoch": 0, "loss": None, "seconds": 0.0, "dev nDCG@10": 0.5}
     for name, weight in weights(network).items():
-        np.testing.assert_array_equal(weight, measure.weights[1][name])
+        np.testing.assert_array_equal(weight, measure.weights[0][name])
+
+
+def test_the_smallest_rank_loss_is_the_best(fit_table):
+    measure, history = Scripted(0.6, 0.5, 0.2, 0.2, 0.4, 0.1), []
+    network = fit_table(evaluate=measure, history=history, patience=2, dev_measure="RankLoss")
+    assert [record["dev RankLoss"] for record in history] == [0.6, 0.5, 0.2, 0.2, 0.4]
+    for name, weight in weights(network).items():
+        np.testing.assert_array_equal(weight, measure.weights[2][name])
 
 
 def test_without_dev_the_last_weights_are_kept(fit_table):
     two, three = fit_table(epochs=2), fit_table(epochs=3)
     assert differ(two, three)
-    measure = Scripted(0.1, 0.2, 0.3)
+    measure = Scripted(0.0, 0.1, 0.2, 0.3)
     assert_equal(three, fit_table(epochs=3, evaluate=measure))
 
 
@@ -151,8 +160,8 @@ def test_training_stops_after_so_many_epochs_without_a_better_measure(fit_table)
         ((0.0, 0.0, 0.0, 0.0), 2, 3),
     ]:
         history = []
-        fit_table(epochs=len(values), patience=patience, evaluate=Scripted(*values), history=history)
-        assert len(history) == epochs
+        fit_table(epochs=len(values), patience=patience, evaluate=Scripted(0.0, *values), history=history)
+        assert history[-1]["epoch"] == epochs
 
 
 def test_same_seed_same_weights(fit_table):
@@ -201,21 +210,21 @@ def test_signals(fit_table, tmp_path, monkeypatch):
 
 
 def test_an_interrupt_leaves_the_best_weights_so_far(fit_table):
-    measure, history, handler = Scripted(0.3, 0.5, 0.4), [], signal.getsignal(signal.SIGINT)
+    measure, history, handler = Scripted(0.2, 0.3, 0.5, 0.4), [], signal.getsignal(signal.SIGINT)
     networks = []
 
     def evaluate(network):
         networks.append(network)
-        if len(networks) == 4:
+        if len(networks) == 5:
             raise KeyboardInterrupt
         return measure(network)
 
     with pytest.raises(KeyboardInterrupt):
         fit_table(evaluate=evaluate, history=history)
     assert signal.getsignal(signal.SIGINT) is handler
-    assert [record["dev nDCG@10"] for record in history] == [0.3, 0.5, 0.4]
+    assert [record["dev nDCG@10"] for record in history] == [0.2, 0.3, 0.5, 0.4]
     for name, weight in weights(networks[0]).items():
-        np.testing.assert_array_equal(weight, measure.weights[1][name])
+        np.testing.assert_array_equal(weight, measure.weights[2][name])
 
 
 class BrokenError(Exception):
@@ -223,14 +232,15 @@ class BrokenError(Exception):
 
 
 def fail_at(fit_table, epoch, **settings):
-    """A fit that fails while the epoch is evaluated."""
+    """A fit that fails while the epoch is evaluated; the start has 0, and its epochs 1, 1/2, 1/3."""
     calls = []
 
     def evaluate(network):
         calls.append(network)
-        if len(calls) == epoch:
+        epochs = len(calls) - 1
+        if epochs == epoch:
             raise BrokenError
-        return 1 / len(calls)
+        return 1 / epochs if epochs else 0.0
 
     with pytest.raises(BrokenError):
         fit_table(evaluate=evaluate, **settings)
@@ -240,11 +250,11 @@ def fail_at(fit_table, epoch, **settings):
 def test_a_fit_that_failed_goes_on_to_the_same_weights(fit_table, tmp_path, optimiser):
     settings = {"optimiser": optimiser, "dropout": 0.3, "patience": None}
     fail_at(fit_table, 3, checkpoint_dir=tmp_path, **settings)
-    measure, whole = Scripted(0.9, 0.8, 0.7), Scripted(1, 0.5, 0.9, 0.8, 0.7)
+    measure, whole = Scripted(0.9, 0.8, 0.7), Scripted(0, 1, 0.5, 0.9, 0.8, 0.7)
     history = []
     resumed = fit_table(evaluate=measure, checkpoint_dir=tmp_path, history=history, **settings)
     assert_equal(resumed, fit_table(evaluate=whole, **settings))
-    assert [record["dev nDCG@10"] for record in history] == [1, 0.5, 0.9, 0.8, 0.7]
+    assert [record["dev nDCG@10"] for record in history] == [0, 1, 0.5, 0.9, 0.8, 0.7]
     for name, weight in measure.weights[-1].items():
         np.testing.assert_array_equal(weight, whole.weights[-1][name])
 
@@ -253,7 +263,7 @@ def test_patience_counts_on_after_an_interruption(fit_table, tmp_path):
     fail_at(fit_table, 3, checkpoint_dir=tmp_path, patience=2)  # 1, 0.5, interrupted
     history = []
     fit_table(evaluate=Scripted(0.4), checkpoint_dir=tmp_path, patience=2, history=history)
-    assert len(history) == 3
+    assert [record["epoch"] for record in history] == [0, 1, 2, 3]
 
 
 def test_it_is_said_where_a_fit_goes_on(fit_table, tmp_path, capfd):
@@ -286,8 +296,8 @@ def test_more_epochs_go_on_where_fewer_ended(fit_table, tmp_path, monkeypatch):
 def test_a_finished_fit_is_not_repeated(fit_table, tmp_path, monkeypatch, stopped_early):
     settings = {"checkpoint_dir": tmp_path, "patience": 2 if stopped_early else 4}
     first_history, history = [], []
-    first = fit_table(evaluate=Scripted(0.5, 0.9, 0.4, 0.3, 0.2), history=first_history, **settings)
-    assert len(first_history) == (4 if stopped_early else 5)
+    first = fit_table(evaluate=Scripted(0.1, 0.5, 0.9, 0.4, 0.3, 0.2), history=first_history, **settings)
+    assert first_history[-1]["epoch"] == (4 if stopped_early else 5)
     with seen_batches(monkeypatch) as seen:
         second = fit_table(evaluate=Scripted(), history=history, **settings)
     assert not seen
@@ -296,10 +306,10 @@ def test_a_finished_fit_is_not_repeated(fit_table, tmp_path, monkeypatch, stoppe
 
 
 def test_another_patience_goes_on_where_the_first_ended(fit_table, tmp_path):
-    fit_table(epochs=9, patience=1, checkpoint_dir=tmp_path, evaluate=Scripted(0.5, 0.4))
+    fit_table(epochs=9, patience=1, checkpoint_dir=tmp_path, evaluate=Scripted(0.6, 0.5, 0.4))
     history = []
     fit_table(epochs=9, patience=3, checkpoint_dir=tmp_path, evaluate=Scripted(0.3, 0.2), history=history)
-    assert [record["dev nDCG@10"] for record in history] == [0.5, 0.4, 0.3, 0.2]
+    assert [record["dev nDCG@10"] for record in history] == [0.6, 0.5, 0.4, 0.3, 0.2]
 
 
 def test_checkpoints_of_another_run_are_refused(fit_table, tmp_path):
@@ -376,7 +386,7 @@ def test_nothing_stays_behind_without_a_checkpoint_directory(fit_table, tmp_path
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
     (tmp_path / "temporary").mkdir()
     monkeypatch.chdir(tmp_path)
-    fit_table(evaluate=Scripted(0.1, 0.2, 0.3, 0.4, 0.5))
+    fit_table(evaluate=Scripted(0.0, 0.1, 0.2, 0.3, 0.4, 0.5))
     assert [path.name for path in tmp_path.rglob("*")] == ["temporary"]
 
 
@@ -448,12 +458,12 @@ def test_silence(fit_table, capfd, tmp_path):
 
 def test_one_line_an_epoch(fit_table, capfd):
     history = []
-    fit_table(evaluate=Scripted(0.25, 0.5, 0.125), epochs=3, verbose=True, history=history)
+    fit_table(evaluate=Scripted(0.0, 0.25, 0.5, 0.125), epochs=3, verbose=True, history=history)
     out, err = capfd.readouterr()
     assert out == ""
     lines = [line.split("\r")[-1] for line in err.strip().split("\n")]
     assert len(lines) == 3
-    for line, record in zip(lines, history, strict=True):
+    for line, record in zip(lines, history[1:], strict=True):
         assert line.startswith(f"Epoch {record['epoch']}/3: 100%|")
         assert f"loss {record['loss']:.4f}, dev nDCG@10 {record['dev nDCG@10']:.4f}]" in line
 

@@ -63,28 +63,35 @@ def test_all_batches_of_all_epochs_are_learned_and_noted():
 
 @pytest.mark.parametrize(
     ("measure", "values", "best"),
-    [("nDCG@10", (0.1, 0.5, 0.5, 0.3, 0.2), 2), ("RankLoss", (0.5, 0.3, 0.2, 0.2, 0.4), 3), ("AP", (0, 1, 2, 3, 4), 5)],
+    [
+        ("nDCG@10", (0, 0.1, 0.5, 0.5, 0.3, 0.2), 2),
+        ("RankLoss", (0.6, 0.5, 0.3, 0.2, 0.2, 0.4), 3),
+        ("AP", (0, 0, 1, 2, 3, 4), 5),
+        ("nDCG@10", (0.5, 0.1, 0.5, 0.3, 0.2, 0.1), 0),
+    ],
 )
 def test_the_first_of_the_best_epochs_is_kept(measure, values, best):
     counter = Counter(*values).run(patience=None, dev_measure=measure)
     assert [record[f"dev {measure}"] for record in counter.history] == list(values)
-    assert list(counter.history[0]) == ["epoch", "loss", "seconds", f"dev {measure}"]
+    assert counter.history[0] == {"epoch": 0, "loss": None, "seconds": 0.0, f"dev {measure}": values[0]}
+    assert list(counter.history[1]) == list(counter.history[0])
     assert counter.epochs == best
 
 
 @pytest.mark.parametrize(("patience", "epochs"), [(1, 3), (2, 4), (3, 7), (None, 7)])
 def test_it_stops_after_so_many_epochs_without_a_better_measure(patience, epochs):
-    counter = Counter(0.1, 0.5, 0.4, 0.5, 0.6, 0.5, 0.4).run(epochs=7, patience=patience)
-    assert len(counter.history) == epochs
+    for start in (0.0, 0.9):  # even the best start is no reason to stop
+        counter = Counter(start, 0.1, 0.5, 0.4, 0.5, 0.6, 0.5, 0.4).run(epochs=7, patience=patience)
+        assert counter.history[-1]["epoch"] == epochs
 
 
 def test_an_interrupt_leaves_the_best_state_so_far():
-    during_learning = Counter(0.3, 0.5, 0.4, stop=(3, 2))
-    during_evaluation = Counter(0.3, 0.5, 0.4, KeyboardInterrupt())
+    during_learning = Counter(0.2, 0.3, 0.5, 0.4, stop=(3, 2))
+    during_evaluation = Counter(0.2, 0.3, 0.5, 0.4, KeyboardInterrupt())
     for counter in (during_learning, during_evaluation):
         with pytest.raises(KeyboardInterrupt):
             counter.run()
-        assert [record["dev nDCG@10"] for record in counter.history] == [0.3, 0.5, 0.4]
+        assert [record["dev nDCG@10"] for record in counter.history] == [0.2, 0.3, 0.5, 0.4]
         assert counter.epochs == 2
     without_dev = Counter(stop=(1, 1))
     with pytest.raises(KeyboardInterrupt):
@@ -105,7 +112,7 @@ def test_an_interrupt_while_the_best_state_is_copied(monkeypatch):
             raise KeyboardInterrupt
 
     monkeypatch.setattr("pt_neural.training.run.np.copyto", interrupted)
-    counter = Counter(0.3, 0.5)
+    counter = Counter(0.2, 0.3, 0.5)
     with pytest.raises(KeyboardInterrupt):
         counter.run()
     assert counter.epochs == 2
@@ -155,10 +162,10 @@ def test_max_time_ends_within_an_epoch_that_is_none_to_go_on_from(tmp_path):
 @pytest.mark.usefixtures("clock")
 def test_an_epoch_that_was_cut_short_is_only_the_best_where_it_is(tmp_path):
     settings = {"checkpoint_dir": tmp_path, "patience": 9}
-    cut = Counter(0.5, 0.9).run(max_time="00:00:00:01", **settings)
+    cut = Counter(0.1, 0.5, 0.9).run(max_time="00:00:00:01", **settings)
     assert cut.epochs == 1.75
     again = Counter(0.4, 0.3, 0.2, 0.1).run(**settings)
-    assert [record["dev nDCG@10"] for record in again.history] == [0.5, 0.4, 0.3, 0.2, 0.1]
+    assert [record["dev nDCG@10"] for record in again.history] == [0.1, 0.5, 0.4, 0.3, 0.2, 0.1]
     assert again.epochs == 1
 
 
@@ -167,12 +174,12 @@ def test_an_epoch_that_was_cut_short_is_only_the_best_where_it_is(tmp_path):
 
 @pytest.mark.parametrize("stop", [{"stop": (3, 2)}, {}])
 def test_an_interrupted_run_goes_on_as_if_nothing_had_happened(tmp_path, stop):
-    values = (0.3, 0.5, 0.4, 0.3, 0.2)
+    values = (0.2, 0.3, 0.5, 0.4, 0.3, 0.2)
     settings = {"checkpoint_dir": tmp_path / "run", "patience": None}
-    first = Counter(*values[:3], KeyboardInterrupt(), **stop)
+    first = Counter(*values[:4], KeyboardInterrupt(), **stop)
     with pytest.raises(KeyboardInterrupt):
         first.run(**settings)
-    resumed, whole = Counter(*values[3:]), Counter(*values)
+    resumed, whole = Counter(*values[4:]), Counter(*values)
     resumed.run(**settings)
     whole.run(patience=None)
     assert resumed.seen == KEYS[3 * BATCHES : 5 * BATCHES]
@@ -185,14 +192,14 @@ def test_an_interrupted_run_goes_on_as_if_nothing_had_happened(tmp_path, stop):
 
 def test_patience_and_epochs_may_differ_in_the_next_run(tmp_path, capsys):
     settings = {"checkpoint_dir": tmp_path, "verbose": True}
-    Counter(0.5, 0.4).run(patience=1, epochs=9, **settings)
+    Counter(0.1, 0.5, 0.4).run(patience=1, epochs=9, **settings)
     assert capsys.readouterr().out == ""
     finished = Counter().run(patience=1, epochs=9, **settings)
     assert capsys.readouterr().out == f"finished after epoch 2 of {tmp_path}\n"
-    assert (finished.seen, finished.epochs, len(finished.history)) == ([], 1, 2)
+    assert (finished.seen, finished.epochs, len(finished.history)) == ([], 1, 3)
     longer = Counter(0.3, 0.2).run(patience=3, epochs=9, **settings)
     assert capsys.readouterr().out == f"resuming after epoch 2 of {tmp_path}\n"
-    assert (len(longer.history), longer.epochs) == (4, 1)
+    assert (len(longer.history), longer.epochs) == (5, 1)
     with pytest.raises(ValueError, match=r"checkpoints of 4 epochs, more than epochs=3: ask for 4 or more"):
         Counter().run(patience=3, epochs=3, **settings)
 
@@ -218,7 +225,7 @@ def test_checkpoints_of_another_run_and_other_files_are_left_alone(tmp_path):
 def test_damaged_checkpoints_are_named_and_nothing_is_unpickled(tmp_path, damage):
     directory, trace = tmp_path / "run", tmp_path / "trace"
     settings = {"checkpoint_dir": directory, "epochs": 2, "patience": 5}
-    Counter(0.5, 0.4).run(**settings)
+    Counter(0.1, 0.5, 0.4).run(**settings)
     names = ["run.json", "epoch-2/state.safetensors", "epoch-2/history.json", "epoch-1/state.safetensors"]
     for name in names[damage == "missing" :]:  # without run.json there are other files than checkpoints
         damaged = directory / name
@@ -270,16 +277,16 @@ def test_checkpoints_are_whole_or_not_there(tmp_path, monkeypatch):
 
 
 def test_one_line_an_epoch(capfd):
-    counter = Counter(0.25, 0.5, 0.125).run(epochs=3, verbose=True)
+    counter = Counter(0.0, 0.25, 0.5, 0.125).run(epochs=3, verbose=True)
     out, err = capfd.readouterr()
     assert out == ""
     lines = [line.split("\r")[-1] for line in err.strip().split("\n")]
     assert len(lines) == 3
-    for line, record in zip(lines, counter.history, strict=True):
+    for line, record in zip(lines, counter.history[1:], strict=True):
         assert line.startswith(f"Epoch {record['epoch']}/3: 100%|")
         assert f"loss {record['loss']:.4f}, dev nDCG@10 {record['dev nDCG@10']:.4f}]" in line
     with pytest.raises(ZeroDivisionError):
-        Counter(ZeroDivisionError()).run(verbose=True)
+        Counter(0.0, ZeroDivisionError()).run(verbose=True)
     assert capfd.readouterr().err.endswith("\n")
 
 

@@ -70,6 +70,7 @@ WRONG_TYPES = [
     ("seed", 1.0),
     ("strategy", 3),
     ("checkpoint_dir", 7),
+    ("start", 7),
 ]
 
 
@@ -115,8 +116,12 @@ def test_a_model_completes_what_is_none():
     assert completed.batch_size == 8
     assert (given.gamma, given.negatives, given.batch_size, given.learning_rate) == (None, None, None, None)
     assert pn.Training(batch_size=5, learning_rate=0.5).completed({"batch_size": 8, "learning_rate": 1.0}) == (
-        pn.Training(batch_size=5, learning_rate=0.5, margin=1.0, optimiser="adam", dev_measure="nDCG@10")
+        pn.Training(
+            batch_size=5, learning_rate=0.5, margin=1.0, optimiser="adam", dev_measure="nDCG@10", positives="all"
+        )
     )
+    assert pn.Training().completed({"negatives": "retrieved"}).positives == "retrieved"
+    assert pn.Training(positives="all").completed({"negatives": "retrieved"}).positives == "all"
     assert given.completed({"margin": 0.1}).margin == 0.1
     assert given.completed({"dev_measure": "AP"}).dev_measure == ir_measures.AP
     assert given.completed({"optimiser": "sgd"}).optimiser == "sgd"

@@ -31,7 +31,7 @@ PACKAGES = {
     "networkx": "networkx",
 }
 #: Raise this whenever a change here gives other documents, queries or judgements for the same packages.
-BUILDER_VERSION = 2
+BUILDER_VERSION = 3
 
 
 class PyDocs(FolderDataset):
@@ -115,14 +115,19 @@ class PyDocsLinks(PyDocs):
     """The same documents: find those that a document's "See Also" section names.
 
     The query is a document: ``qid`` is its docno, ``query`` its name and the first 100 words of its text, which has no
-    "See Also" section in the corpus. The documents named there have grade 1. Splits are by a hash of the docno. The
-    query document itself is in the corpus; remove it from a ranking before you measure.
+    "See Also" section in the corpus. The documents named there have grade 1. Splits are by a hash of the unordered pair
+    of docnos, so that a link is never in another split than its reverse; a document may have links in several splits.
+    Before you measure on the links of one split, remove the query document itself and its links of the other splits
+    from the ranking.
 
     Example::
 
         dataset = pt.get_dataset("neural:pydocs/links")
-        without_itself = pt.apply.generic(lambda res: res[res["qid"] != res["docno"]])
-        pt.Experiment([index.bm25() >> without_itself], *dataset.get_topicsqrels("test"), ["map"])
+        known = pd.concat([dataset.get_qrels("train"), dataset.get_qrels("dev")]).set_index(["qid", "docno"]).index
+        new = pt.apply.generic(
+            lambda res: res[(res["qid"] != res["docno"]) & ~res.set_index(["qid", "docno"]).index.isin(known)]
+        )
+        pt.Experiment([index.bm25() >> new], *dataset.get_topicsqrels("test"), ["map"])
     """
 
     _task = "links"
@@ -200,7 +205,8 @@ def _write_corpus(directory: Path, documents: list[Document]) -> None:
 
 def _write_task(directory: Path, queries: list[Query]) -> None:
     (directory / "qrels").mkdir(parents=True)
-    lines = (json.dumps({"_id": query.qid, "text": query.text}) + "\n" for query in queries)
+    texts = {query.qid: query.text for query in queries}
+    lines = (json.dumps({"_id": qid, "text": text}) + "\n" for qid, text in texts.items())
     (directory / "queries.jsonl").write_text("".join(lines), encoding="utf-8")
     for split in SPLITS:
         rows = ["query-id\tcorpus-id\tscore\n"]

@@ -28,9 +28,9 @@ _NICKNAMES = {"np": "numpy", "pd": "pandas", "plt": "matplotlib.pyplot", "nx": "
 
 @dataclass(frozen=True)
 class Query:
-    """A query with its judgements."""
+    """A query with its judgements in one split."""
 
-    qid: str  # stable between builds
+    qid: str  # stable between builds; a query of several splits has the same one in each
     text: str
     split: str  # "train", "dev" or "test"
     labels: dict[str, int]  # the grade of each judged document, by docno
@@ -67,9 +67,10 @@ def summary_queries(documents: Iterable[Document]) -> list[Query]:
 
 
 def link_queries(documents: Iterable[Document], kept: dict[str, str]) -> list[Query]:
-    """One query per document with a "See Also" section, made of that document; those it names are relevant (grade 1).
+    """Documents with a "See Also" section as queries, for which the documents that it names are relevant (grade 1).
 
-    ``kept`` has the docno that every name stands for, including aliases and the names of near-duplicates.
+    A link and its reverse are in the same split, so that none is learned from the other. The links of one document may
+    be in several splits; the query is then in each of them. ``kept`` has the docno that every name stands for, including aliases and the names of near-duplicates.
     """
     documents = list(documents)
     endings = _unique_endings(kept)
@@ -78,8 +79,10 @@ def link_queries(documents: Iterable[Document], kept: dict[str, str]) -> list[Qu
         found = {_resolve(name, document, kept, endings) for name in document.related} - {None, document.name}
         if found:
             text = " ".join(plain(f"{document.name} {document.text}").split()[:_WORDS_IN_LINK_QUERY])
-            labels = dict.fromkeys(sorted(found), 1)
-            queries.append(Query(document.name, text, split_of(document.name), labels))
+            by_split: dict[str, dict[str, int]] = defaultdict(dict)
+            for name in sorted(found):
+                by_split[split_of(" ".join(sorted([document.name, name])))][name] = 1
+            queries += [Query(document.name, text, split, labels) for split, labels in by_split.items()]
     return queries
 
 

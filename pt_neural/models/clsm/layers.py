@@ -34,7 +34,7 @@ class CosineTowers(nn.Module):
 
     def vectors(self, side: str, texts: HashedTexts) -> Tensor:
         """Unit vectors of shape (texts, dimensions); zero for texts without any known n-gram."""
-        return F.normalize(self.tower(side)(texts) * texts.known[:, None], dim=1)
+        return unit_vectors(self.tower(side)(texts), texts.known)
 
     def encode(self, side: str, texts: HashedTexts) -> Tensor:
         """The same vectors, with each distinct word projected once, then a few texts read at a time."""
@@ -44,13 +44,22 @@ class CosineTowers(nn.Module):
         for start in range(0, max(len(texts.known), 1), TEXTS_PER_STEP):
             offsets = texts.offsets[start : start + TEXTS_PER_STEP + 1]
             blocks.append(tower.read(projections, texts.words[offsets[0] : offsets[-1]], offsets - offsets[0]))
-        return F.normalize(torch.cat(blocks) * texts.known[:, None], dim=1)
+        return unit_vectors(torch.cat(blocks), texts.known)
 
     def forward(self, inputs: HashedGroups) -> Tensor:
         """Scores of shape (groups, documents a group)."""
         queries = self.vectors("query", inputs.queries)  # (queries, dimensions)
         documents = self.vectors("document", inputs.documents)  # (documents, dimensions)
         return (queries @ documents.T)[inputs.query_rows].gather(1, inputs.document_rows)
+
+
+def unit_vectors(vectors: Tensor, known: Tensor) -> Tensor:
+    """Vectors divided by their lengths, zero where ``known`` is false: (texts, dimensions).
+
+    In float32 at least: float16 has no number small enough to keep a length of zero from dividing zero.
+    """
+    vectors = vectors.to(torch.promote_types(vectors.dtype, torch.float32))
+    return F.normalize(vectors * known[:, None], dim=1)
 
 
 def max_over_windows(projections: Tensor, words: Tensor, offsets: Tensor, window: int) -> Tensor:

@@ -36,6 +36,7 @@ class DuetRanker(InteractionRanker):
     parts: ClassVar[tuple[str, ...]] = ("local", "distributed")
     options_type: ClassVar[type] = KeptInteractionOptions
     own_options: ClassVar[dict[str, Any]] = {"batch_size": 128}
+    learning_settings: ClassVar[tuple[str, ...]] = ("dropout", "num_ngrams")
     own_training: ClassVar[dict[str, Any]] = {
         "loss": "softmax",
         "gamma": 10.0,
@@ -52,7 +53,7 @@ class DuetRanker(InteractionRanker):
         filters: int = 300,
         hidden: int = 300,
         window: int = 3,
-        pooling: int = 100,
+        pooling: int | None = None,
         dropout: float = 0.2,
         ngram_sizes: Sequence[int] = (1, 2, 3, 4, 5),
         num_ngrams: int = 2000,
@@ -63,6 +64,7 @@ class DuetRanker(InteractionRanker):
             sizes.require_windows()
         for name, size in asdict(sizes).items():
             setattr(self, name, size)
+        self.pooling = None if pooling is None else sizes.pooling  # None follows document_terms if they are set later
         self.ngram_sizes = checked_integers("ngram_sizes", ngram_sizes, least=1)
         self.num_ngrams = checked_number("num_ngrams", num_ngrams, int, least=1)
         super().__init__(**options)
@@ -230,7 +232,8 @@ class DuetDistributed(DuetRanker):
         filters: Filters of the convolutions.
         hidden: Units of each dense layer after the product.
         window: Terms per window.
-        pooling: Windows of the document that are pooled at each position.
+        pooling: Windows of the document that are pooled at each position; None for a tenth of its windows, at most 100
+            (the paper's 100 of 998).
         dropout: Share of the last layer's units that is dropped in training.
         ngram_sizes: Lengths of the letter n-grams of ``#term#`` (1 to G).
         num_ngrams: Number of n-grams to know, the most frequent ones in the training documents.
@@ -243,7 +246,7 @@ class DuetDistributed(DuetRanker):
 
     Example::
 
-        distributed = pn.DuetDistributed(document_terms=200, filters=100, hidden=100, pooling=20)
+        distributed = pn.DuetDistributed(document_terms=200, filters=100, hidden=100)
         (candidates >> distributed).fit(train, docs.get_qrels("train"), dev, docs.get_qrels("dev"))
         distributed.representations = distributed.index("kept.duet", docs.get_corpus_iter())
     """
@@ -267,12 +270,14 @@ class Duet(DuetRanker):
         pn.Training(negatives="judged", num_negatives=4, grades={3: [1, 0], 2: [0]}, optimiser="sgd",
                     learning_rate=0.01, batch_size=8, gamma=1)
 
-    The default, for collections with few judgements, is Adam with batches of 64 and, as negatives, four retrieved
-    documents that were not judged relevant. Scores are multiplied by gamma = 10 in equation 4, because differences of
-    at most 4 give the softmax little to work with. Equation 4 leaves the relevant document out of its denominator; here
-    it is included, as in the authors' code. Initial weights are nearly the same for all positions of a document and all
-    terms of a query. The distributed model starts with the same weights for query and document, and with windows that
-    see only their middle word. With entirely random weights, a few thousand queries would not be enough to learn from.
+    The first dense layer of the distributed model is kept times its number of positions, which suits Adam; SGD steps as
+    if it were not. The default, for collections with few judgements, is Adam with batches of 64 and, as negatives, four
+    retrieved documents that were not judged relevant. Scores are multiplied by gamma = 10 in equation 4, because
+    differences of at most 4 give the softmax little to work with. Equation 4 leaves the relevant document out of its
+    denominator; here it is included, as in the authors' code. Initial weights are nearly the same for all positions of
+    a document and all terms of a query. The distributed model starts with the same weights for query and document, and
+    with windows that see only their middle word. With entirely random weights, a few thousand queries would not be
+    enough to learn from.
 
     Args:
         query_terms: Number of terms of a query that are read.
@@ -281,7 +286,8 @@ class Duet(DuetRanker):
         filters: Filters of the convolutions.
         hidden: Units of each dense layer.
         window: Terms per window of the distributed model.
-        pooling: Windows of the document that are pooled at each position.
+        pooling: Windows of the document that are pooled at each position; None for a tenth of its windows, at most 100
+            (the paper's 100 of 998).
         dropout: Share of each model's last units that is dropped in training.
         ngram_sizes: Lengths of the letter n-grams of ``#term#``.
         num_ngrams: Number of n-grams to know, the most frequent ones in the training documents.
@@ -292,7 +298,7 @@ class Duet(DuetRanker):
 
     Example::
 
-        duet = pn.Duet(document_terms=200, filters=100, hidden=100, pooling=20)
+        duet = pn.Duet(document_terms=200, filters=100, hidden=100)
         (candidates >> duet).fit(train, docs.get_qrels("train"), dev, docs.get_qrels("dev"))
         features = (candidates >> duet.local ** duet.distributed).compile()
     """

@@ -28,7 +28,8 @@ class DuetSizes:
         filters: Filters of the convolutions (c).
         hidden: Units of each dense layer.
         window: Terms per window of the distributed model.
-        pooling: Windows of a document that are pooled at each position.
+        pooling: Windows of a document that are pooled at each position; None for a tenth of its windows, at most 100,
+            which is the paper's 100 of 998.
         dropout: Share of the last layer's units that is dropped in training.
 
     Raises:
@@ -41,12 +42,16 @@ class DuetSizes:
     filters: int = 300
     hidden: int = 300
     window: int = 3
-    pooling: int = 100
+    pooling: int | None = None
     dropout: float = 0.2
 
     def __post_init__(self):
         for name in ("query_terms", "document_terms", "filters", "hidden", "window", "pooling"):
-            object.__setattr__(self, name, checked_number(name, getattr(self, name), int, least=1))
+            size = checked_number(name, getattr(self, name), int, least=1, optional=name == "pooling")
+            object.__setattr__(self, name, size)
+        if self.pooling is None:
+            tenth = round((self.document_terms - self.window + 1) / 10)
+            object.__setattr__(self, "pooling", min(max(tenth, 1), 100))
         object.__setattr__(self, "dropout", checked_number("dropout", self.dropout, float, least=0))
         if self.dropout >= 1:
             raise ValueError(f"dropout must be below 1, not {self.dropout}")
@@ -55,8 +60,10 @@ class DuetSizes:
         """Raise ValueError if windows or pooling are longer than the texts."""
         if self.window > self.query_terms:
             raise ValueError(f"window must be at most query_terms, {self.query_terms}, not {self.window}")
-        if self.positions < 1:
-            num_windows = self.document_terms - self.window + 1
+        num_windows = self.document_terms - self.window + 1
+        if num_windows < 1:
+            raise ValueError(f"window must be at most document_terms, {self.document_terms}, not {self.window}")
+        if self.pooling > num_windows:
             raise ValueError(f"pooling must be at most {num_windows}, the windows of a document, not {self.pooling}")
 
     @property
@@ -106,6 +113,10 @@ class DuetNetwork(nn.Module):
         if self.distributed is not None:
             outputs.append(self.distributed.match(queries, documents, pairs.pairing))
         return torch.stack(outputs, dim=1)
+
+    def scaled_weights(self) -> list[tuple[nn.Parameter, float]]:
+        """Weights that are kept as a multiple of those of the paper, with the factor; see ``training.lightning``."""
+        return [] if self.distributed is None else [(self.distributed.positions, self.distributed.sizes.positions)]
 
 
 def joint_scores(outputs: Tensor) -> Tensor:
@@ -191,6 +202,7 @@ class DistributedNetwork(nn.Module):
         self.document_dense = nn.Linear(filters, filters)  # the convolution with a 300 x 1 kernel
         # The weights of the first dense layer, times the number of positions. Adam changes every weight by about the
         # same amount in a step; 270,000 weights that change alike at all positions would saturate the layer at once.
+        # scaled_weights tells SGD, whose steps depend on the scale.
         self.positions = nearly_constant(filters, sizes.positions, sizes.hidden, along=1, bound=3 / filters**0.5)
         self.bias = nn.Parameter(torch.zeros(sizes.hidden))
         self.head = Head(sizes)
@@ -381,9 +393,11 @@ class _PooledWindows(torch.autograd.Function):
 
 def _max_and_place(values: Tensor, size: int) -> tuple[Tensor, Tensor]:
     """The result of :func:`sliding_max`, and the place of each maximum among the values."""
-    # float64 has 29 bits more than float32. They hold the place, so one search finds both.
+    # float64 has 29 bits more than float32. They hold the place, so one search finds both. A zero with a place would be
+    # denormal, which some processors are told to take for zero, so 2^-1000 is added; it is lost in any other float32.
     places = torch.arange(values.shape[1], device=values.device)[:, None]
-    largest = sliding_max((values.float().double().view(torch.int64) | places).view(torch.float64), size)
+    numbers = values.float().double().add_(2.0**-1000).view(torch.int64).bitwise_or_(places)
+    largest = sliding_max(numbers.view(torch.float64), size)
     return largest.to(values.dtype), largest.view(torch.int64) & (2**28 - 1)
 
 

@@ -43,6 +43,7 @@ class MatchTensorRanker(InteractionRanker):
 
     options_type: ClassVar[type] = KeptInteractionOptions
     components: ClassVar[dict[str, Callable[..., Any]]] = {"spaces": EmbeddingSpaces.load}
+    learning_settings: ClassVar[tuple[str, ...]] = ("dropout",)
     own_training: ClassVar[dict[str, Any]] = TRAINING
     terms_per_block: ClassVar[int] = TERMS_PER_BLOCK
     compares_wholes: ClassVar[bool]

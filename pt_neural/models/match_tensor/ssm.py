@@ -88,6 +88,7 @@ class SSM(TowerRanker):
     schematic = {"label": "SSM", "help_url": None}
     artifact_format = "ssm"
     components: ClassVar[dict[str, Callable[..., Any]]] = {"spaces": EmbeddingSpaces.load}
+    learning_settings: ClassVar[tuple[str, ...]] = ("dropout",)
     own_training: ClassVar[dict[str, Any]] = TRAINING
     terms_per_block: ClassVar[int] = TERMS_PER_BLOCK
     least_score: ClassVar[float] = -20.0
@@ -274,7 +275,8 @@ class SSMNetwork(nn.Module):
         padded = nn.functional.pad(states, (0, 0, 0, 1))
         offered = torch.relu(self.document_attention(padded))  # (words + 1, hidden)
         fit = (nn.functional.embedding(places, offered) @ sought[:, None].transpose(2, 3)).squeeze(3)
-        weights = torch.softmax(fit.masked_fill(steps >= lengths, -1e9), dim=2)  # an empty text averages zeros
+        least = torch.finfo(fit.dtype).min
+        weights = torch.softmax(fit.masked_fill(steps >= lengths, least), dim=2)  # an empty text averages zeros
         return (weights[:, :, None] @ nn.functional.embedding(places, padded)).squeeze(2)
 
     def encode(self, side: Literal["query", "document"], texts: EmbeddedTexts) -> Tensor:

@@ -167,6 +167,18 @@ class Network:
         empty = {name: np.zeros((0, 0), dtype=np.float32) for name in names}
         return replace(self, shape=replace(self.shape, **shape), **factors, **empty)
 
+    def copy_from(self, start: Self) -> None:
+        """Copy the weights of a W of the same kind whose terms are the first ones of this W."""
+        for name in ("query_vectors", "document_vectors", "mixing", "identity", "diagonal"):
+            weights = getattr(start, name)
+            getattr(self, name)[: len(weights)] = weights
+        if self.shape.shared_pairs:
+            self.pairs[:] = start.pairs
+        elif self.shape.pairs:
+            size = start.shape.query_terms, start.shape.document_terms
+            weights = start.sparse().toarray() if start.shape.nonzeros else start.pairs.reshape(size)
+            self.pairs.reshape(self.shape.query_terms, -1)[: size[0], : size[1]] = weights
+
     def parts(self, active: np.ndarray | None = None) -> Parts:
         """W for the compiled loops, which change the arrays in place; ``active`` says which ``pairs`` may change."""
         fixed = self.shape.diagonal in ("identity", "factor")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Unpack, get_args
+from typing import Any, ClassVar, Literal, Self, Unpack, get_args
 
 import numpy as np
 import pandas as pd
@@ -28,7 +28,8 @@ from pt_neural.text.counts import most_frequent
 from pt_neural.training import Training
 from pt_neural.training.examples import Examples, dev_evaluator
 from pt_neural.training.examples import digest as frames_digest
-from pt_neural.training.groups import Groups, Report
+from pt_neural.training.groups import Groups
+from pt_neural.training.report import FitClock, Report
 from pt_neural.training.run import Records
 from pt_neural.training.sampling import GroupBatches
 
@@ -122,10 +123,12 @@ class SSI(RepresentationRanker, pt.Estimator):
     Attributes:
         features: Turns texts into vectors, and holds the vocabularies; None until :meth:`fit`.
         network: W; None until :meth:`fit`.
-        history: One row an epoch: ``epoch``, ``loss`` (mean over groups), ``seconds`` of training, and the dev measure;
+        history: One row an epoch: ``epoch``, ``loss`` (mean over groups), ``seconds`` of training, and the dev measure,
+            with dev queries from epoch 0, the start, on;
             with ``"sparse"`` also ``nonzeros``, how many weights in each row of W could change, and with
             ``"correlated-hash"`` also ``model``, the part that was trained: ``"words"``, ``"hashed"`` or ``"mixing"``.
-        report: What the model was trained on, and what was left out; None if it was loaded.
+        report: What the model was trained on, what was left out, what came of it, and where the time went; None if it
+            was loaded.
 
     Raises:
         TypeError: If an argument has the wrong type.
@@ -142,6 +145,14 @@ class SSI(RepresentationRanker, pt.Estimator):
     artifact_format = "ssi"
     options_type: ClassVar[type] = LearnedOptions
     fitting: ClassVar[str] = "(candidates >> model).fit(topics, qrels)"
+    learning_settings: ClassVar[tuple[str, ...]] = (
+        "min_count",
+        "max_terms",
+        "deviation",
+        "alike",
+        "nonzeros",
+        "rounds",
+    )
     history_columns: ClassVar[tuple[str, ...]] = ("epoch", "loss", "seconds")
     kept_as: ClassVar[type] = TermVectors
     least_score = -100.0
@@ -215,7 +226,10 @@ class SSI(RepresentationRanker, pt.Estimator):
         monolingual: tuple[pd.DataFrame, pd.DataFrame] | None = None,
         own_queries: bool = False,
     ) -> "SSI":
-        """Train anew on candidates and their judgements; ``(candidates >> ssi).fit(...)`` calls this.
+        """Train on candidates and their judgements; ``(candidates >> ssi).fit(...)`` calls this.
+
+        Training starts anew, or from the W that ``pn.Training(start=...)`` names; idf is always that of the documents
+        at hand. Words that are new to a vocabulary count as rarer than those that are not, see ``embedded_terms``.
 
         Args:
             topics_or_res_tr: Candidates of the training queries: ``qid, query, docno`` and text (``docno`` is enough
@@ -236,19 +250,23 @@ class SSI(RepresentationRanker, pt.Estimator):
             TypeError: If ``monolingual`` is not a pair of frames.
             ValueError: If there is nothing to train on; if ``vectors`` are set, which would not change; if the settings
                 of the training are not the paper's; if there are monolingual tuples for a kind without V, or none
-                although ``own_queries`` is set; or if W would take too much memory.
+                although ``own_queries`` is set; if W would take too much memory; or if the model cannot start from
+                ``start``.
+            FileNotFoundError: If there is no ``start``.
             FloatingPointError: If the loss is no longer a number; the model stays as it was.
             KeyboardInterrupt: If the user interrupts; the model then has the best W so far, and stays as it was if no
                 epoch was complete.
         """
+        clock = FitClock()
         _check_monolingual(self.kind, monolingual, own_queries)
         self._require_no_vectors()
         training = self.training.completed(self.own_training)
         _check_training(training)
+        start = self._load_start(training)
         examples = self._make_examples(topics_or_res_tr, qrels_tr, training)
         if training.verbose:
-            print(f"{self!r}: {examples.report}", flush=True)
-        features, sequences = self._learn_features(examples, verbose=training.verbose)
+            print(f"{self!r}: {examples.report.data()}", flush=True)
+        features, sequences = self._learn_features(examples, start, verbose=training.verbose)
         documents = features.read_documents(sequences, features.documents.vocabulary)
         texts = training_texts(features.read_queries(examples.query_texts), documents)
         groups, report = examples.groups, examples.report
@@ -257,39 +275,57 @@ class SSI(RepresentationRanker, pt.Estimator):
         generator = torch.Generator().manual_seed(training.seed)
         alike = self.alike and self.shared_vocabulary
         network = Network.start(self._shape(*terms), generator, deviation=self.deviation, alike=alike)
+        if start is not None:
+            network.copy_from(start.network)
         frames = topics_or_res_tr, qrels_tr, topics_or_res_va, qrels_va, *(monolingual or ())
         learner = Learner(
             Task(texts, GroupBatches(groups, training, pair_of_numbers)),
             training,
             history=[],
-            origin=partial(self._origin, frames, own_queries, features, groups),
+            origin=partial(self._origin, frames, own_queries, features, groups, start),
         )
         if topics_or_res_va is not None:
-            learner.evaluate = self._dev_measure(features, topics_or_res_va, qrels_va, training)
+            learner.evaluate = clock.timed(self._dev_measure(features, topics_or_res_va, qrels_va, training))
         if monolingual is not None:
             learner.other_task = self._monolingual_task(features, *monolingual, training)
         if own_queries:
             size = network.document_vectors.shape
             learner.other_query_vectors = random_vectors(*size, self.deviation, generator)
+        clock.prepared()
         try:
             self._learn(learner, network)
         except KeyboardInterrupt:
-            if learner.history:
+            if any(record["epoch"] for record in learner.history):
                 self._finish(features, network, learner.history, report)
             raise
+        report.conclude(learner.history, training, clock)
         self._finish(features, network, learner.history, report)
         return self
 
-    def _learn_features(self, examples: Examples, *, verbose: bool) -> tuple[Features, PackedSequences]:
+    def _load_start(self, training: Training) -> Self | None:
+        if training.start is not None and self.kind == "correlated-hash":
+            raise ValueError(
+                "kind='correlated-hash' cannot start from another model: its hashed features are the words that occur "
+                "together in its own collection"
+            )
+        return super()._load_start(training)
+
+    def _learn_features(
+        self, examples: Examples, start: Self | None, *, verbose: bool
+    ) -> tuple[Features, PackedSequences]:
         """The features, and the documents as ids of their vocabulary."""
         limits = {"min_count": self.min_count, "max_terms": self.max_terms}
         if examples.document_texts is None:
             vocabulary = most_frequent(self.documents.vocabulary, **limits)
         else:
             vocabulary = Vocabulary.build(map(tokenise, examples.document_texts), **limits)
+        if start is not None:
+            vocabulary = vocabulary.after(start.features.documents.vocabulary)
         documents = queries = TfIdf(vocabulary, sublinear_tf=self.sublinear_tf)
         if not self.shared_vocabulary:
             query_vocabulary = Vocabulary.build(map(tokenise, examples.query_texts), **limits)
+            if start is not None:
+                query_vocabulary = query_vocabulary.after(start.features.queries.vocabulary)
             queries = TfIdf(query_vocabulary, sublinear_tf=self.sublinear_tf)
         if not len(vocabulary) or not len(queries.vocabulary):
             raise ValueError(f"no word occurs {self.min_count} times: give more texts, or a smaller min_count")
@@ -332,12 +368,19 @@ class SSI(RepresentationRanker, pt.Estimator):
         return Task(texts, GroupBatches(examples.groups, training, pair_of_numbers))
 
     def _origin(
-        self, frames: Sequence[pd.DataFrame | None], own_queries: bool, features: Features, groups: Groups
+        self,
+        frames: Sequence[pd.DataFrame | None],
+        own_queries: bool,
+        features: Features,
+        groups: Groups,
+        start: Self | None,
     ) -> str:
         """Changes with everything that a training depends on, so that checkpoints of another one are not used."""
         arrays, words = features.identity_parts()
         arrays |= {"queries": groups.queries, "positives": groups.positives, "relevant": groups.relevant}
         state = [self.artifact_format, self.settings(), own_queries, digest([], arrays, words)]
+        if start is not None:
+            state.append(start.fingerprint())
         return frames_digest(state, frames, fields=self.fields)
 
     def _dev_measure(

@@ -15,7 +15,7 @@ from pt_neural.rankers.options import RepresentationOptions
 from pt_neural.rankers.relevant_pairs import RelevantPairs, fit_to_pairs
 from pt_neural.text import PackedSequences
 from pt_neural.text.counts import bag_of_words
-from pt_neural.training.groups import Report
+from pt_neural.training.report import Report
 from pt_neural.training.run import Iteration, Records, run_iterations
 
 START_PAIRS = 3  # random pairs whose words a topic starts from; equal topics would stay equal

@@ -14,7 +14,7 @@ from pt_neural.rankers.language_model import DocumentCounts, LanguageModelRanker
 from pt_neural.rankers.options import RepresentationOptions
 from pt_neural.rankers.relevant_pairs import RelevantPairs, fit_to_pairs
 from pt_neural.text import Vocabulary, tokenise
-from pt_neural.training.groups import Report
+from pt_neural.training.report import Report
 from pt_neural.training.run import Iteration, Records, run_iterations
 
 

@@ -111,6 +111,16 @@ class EmbeddedWords(Reader):
         require_known_words(self.spaces, vocabulary)
         self.other_vectors = torch.randn(self._num_others, self.spaces.dim).numpy()
 
+    def grow(self, start: "EmbeddedWords") -> None:
+        """Take the vectors that were drawn; the embeddings and the number of fields must be the same."""
+        require_same_spaces(self.spaces, self.space, start.spaces, start.space)
+        if self.fields != start.fields:
+            raise ValueError(
+                f"the ranker to start from tells {start.fields} fields apart, and this one {self.fields}: give the "
+                "same number of fields"
+            )
+        self.other_vectors = start.other_vectors
+
     def rows(self, terms: Sequence[str]) -> np.ndarray:
         """The row of each term, then of each boundary, then of unknown terms, which -1 selects: int64.
 
@@ -182,6 +192,17 @@ def checked_spaces(spaces: EmbeddingSpaces) -> EmbeddingSpaces:
 def spaces_identity(spaces: EmbeddingSpaces, space: Space) -> tuple[dict[str, np.ndarray], list[bytes]]:
     """The vectors of a space, and their words as bytes."""
     return {"spaces": spaces.vectors(space)}, ["\n".join(spaces.vocabulary.terms).encode(errors="surrogatepass")]
+
+
+def require_same_spaces(spaces: EmbeddingSpaces, space: Space, others: EmbeddingSpaces, other_space: Space) -> None:
+    """Raise ValueError if a network that has learned to read one space could not read the other."""
+    same_words = spaces is others or spaces.vocabulary.terms == others.vocabulary.terms
+    if not same_words or not np.array_equal(spaces.vectors(space), others.vectors(other_space)):
+        raise ValueError(
+            f"the ranker to start from has learned to read other word vectors than those of {spaces!r}, and equal "
+            "words have unlike vectors in spaces trained apart: give both rankers the same spaces, of the "
+            "texts of both collections for example"
+        )
 
 
 def require_known_words(spaces: EmbeddingSpaces, vocabulary: Vocabulary) -> None:

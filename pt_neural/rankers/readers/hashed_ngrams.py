@@ -180,6 +180,10 @@ class HashedNgrams(Reader):
                 "documents and the queries are empty"
             )
 
+    def grow(self, start: "HashedNgrams") -> None:
+        """The n-grams of another reader, then those that only these texts have."""
+        self.hashing = start.hashing.extended(self.hashing.ngrams)
+
     def read_queries(self, texts: Sequence[str]) -> HashedCorpus:
         """Queries as sequences of hashed words."""
         sequences, terms = pack_texts(texts)

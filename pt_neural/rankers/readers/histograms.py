@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 from torch import Tensor
 
 from pt_neural.embeddings import EmbeddingSpaces, Space
+from pt_neural.rankers.readers.embedded_words import require_same_spaces
 from pt_neural.rankers.readers.reader import Reader
 from pt_neural.text import PackedSequences, Vocabulary, pack_texts
 from pt_neural.text.counts import bag_of_words
@@ -124,6 +125,10 @@ class Histograms(Reader):
         """Count in how many documents each term occurs."""
         if self.gates_by_idf:
             self.frequencies = count_documents(documents, vocabulary)
+
+    def grow(self, start: "Histograms") -> None:
+        """Check that the embeddings are the same; document frequencies stay those of the training texts."""
+        require_same_spaces(self.units.spaces, self.units.space, start.units.spaces, start.units.space)
 
     def read_queries(self, texts: Sequence[str]) -> PackedSequences:
         """Queries as ids of their own terms; histograms need the documents too, see :meth:`pair`."""

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 import torch
@@ -47,6 +47,23 @@ class Reader(ABC):
         Raises:
             ValueError: If a network could learn nothing from these texts; the message says why.
         """
+
+    def grow(self, start: Self) -> None:
+        """Take over what the reader of a ranker to start from has learned; called after :meth:`build`.
+
+        What that reader knows comes first, so that the first rows of a weight belong to it, and what only the training
+        texts have comes after. Readers that learn nothing from texts need not grow.
+
+        Raises:
+            ValueError: If the reader cannot; the message says why.
+        """
+        (arrays, parts), (others, other_parts) = self.identity_parts(), start.identity_parts()
+        same = arrays.keys() == others.keys() and all(np.array_equal(arrays[name], others[name]) for name in arrays)
+        if not same or parts != other_parts:
+            raise ValueError(
+                f"{type(self).__name__} has learned something else from these texts than from those of the ranker to "
+                "start from, and has no method grow that brings both together"
+            )
 
     @abstractmethod
     def read_queries(self, texts: Sequence[str]) -> Texts:

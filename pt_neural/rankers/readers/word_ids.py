@@ -11,7 +11,12 @@ from torch import Tensor, nn
 
 from pt_neural._arguments import checked_choice
 from pt_neural.embeddings import EmbeddingSpaces, Space
-from pt_neural.rankers.readers.embedded_words import checked_spaces, require_known_words, spaces_identity
+from pt_neural.rankers.readers.embedded_words import (
+    checked_spaces,
+    require_known_words,
+    require_same_spaces,
+    spaces_identity,
+)
 from pt_neural.rankers.readers.reader import Reader
 from pt_neural.text import PackedSequences, Vocabulary, pack_texts
 from pt_neural.text.vocabulary import LastVocabulary
@@ -86,6 +91,10 @@ class WordIds(Reader):
     def build(self, query_texts: Sequence[str], documents: PackedSequences, vocabulary: Vocabulary) -> None:
         """Check that a word of the documents has an embedding; there is nothing to learn."""
         require_known_words(self.spaces, vocabulary)
+
+    def grow(self, start: "WordIds") -> None:
+        """Check that the embeddings are the same; there is nothing to take over."""
+        require_same_spaces(self.spaces, self.space, start.spaces, start.space)
 
     def ids(self, terms: Sequence[str]) -> np.ndarray:
         """The id of each term, then the id of missing terms, which -1 selects: int64."""

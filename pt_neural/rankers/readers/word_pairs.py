@@ -65,7 +65,8 @@ class WordPairs(Reader):
         document_terms: Terms of a document that count.
         matches: Whether to look for exact matches.
         ngram_sizes: Lengths of the letter n-grams of ``#term#``; None if the network does not read words.
-        num_ngrams: Number of n-grams to keep, the most frequent ones of the training documents.
+        num_ngrams: Number of n-grams to keep, the most frequent ones of the training documents; those of a ranker to
+            start from are kept besides.
 
     Attributes:
         hashing: The n-grams of the training documents; None before :meth:`build`, or if words are not read.
@@ -92,6 +93,11 @@ class WordPairs(Reader):
         """Collect the letter n-grams of the documents."""
         if self.ngram_sizes is not None:
             self.hashing = WordHashing.build(vocabulary, sizes=self.ngram_sizes, max_ngrams=self.num_ngrams)
+
+    def grow(self, start: "WordPairs") -> None:
+        """The n-grams of another reader, then those that only these documents have."""
+        if self.hashing is not None:
+            self.hashing = start.hashing.extended(self.hashing.ngrams)
 
     def read_queries(self, texts: Sequence[str]) -> HashedCorpus:
         """Queries as sequences of hashed words."""

@@ -10,6 +10,7 @@ import pytest
 from pt_neural._artifacts import ArtifactError
 from pt_neural.datasets import NeuralDatasetProvider
 from pt_neural.datasets.pydocs import PACKAGES, dataset, packages
+from pt_neural.text import tokenise
 
 INSTALLED = dataset.installed
 SPLITS = ["train", "dev", "test"]
@@ -89,7 +90,8 @@ def test_grades(docs):
 
 def test_links(docs, links):
     qrels = pd.concat([links.get_qrels(split) for split in SPLITS])
-    topics = pd.concat([links.get_topics(split) for split in SPLITS]).set_index("qid")["query"]
+    topics = pd.concat([links.get_topics(split) for split in SPLITS]).drop_duplicates().set_index("qid")["query"]
+    assert topics.index.is_unique
     docnos = {document["docno"] for document in docs.get_corpus_iter(verbose=False)}
     assert set(qrels["qid"]) == set(topics.index) <= docnos
     assert set(qrels["docno"]) <= docnos
@@ -100,6 +102,19 @@ def test_links(docs, links):
     related = set(qrels[qrels["qid"] == "numpy.hstack"]["docno"])
     assert {"numpy.concatenate", "numpy.stack", "numpy.vstack", "numpy.hsplit"} <= related
     assert topics["numpy.hstack"].startswith("numpy.hstack This is equivalent to concatenation along the second axis")
+
+
+def test_no_link_has_its_reverse_in_another_split(links):
+    splits = {(row.qid, row.docno): split for split in SPLITS for row in links.get_qrels(split).itertuples(index=False)}
+    reversed_pairs = [(qid, docno) for qid, docno in splits if (docno, qid) in splits]
+    assert len(reversed_pairs) > 300
+    assert all(splits[qid, docno] == splits[docno, qid] for qid, docno in reversed_pairs)
+
+
+def test_no_query_is_in_two_splits_after_tokenising(docs):
+    texts = {split: set(map(tuple, map(tokenise, docs.get_topics(split)["query"]))) for split in SPLITS}
+    assert not texts["test"] & (texts["train"] | texts["dev"])
+    assert not texts["dev"] & texts["train"]
 
 
 def test_text_loader(docs, links):

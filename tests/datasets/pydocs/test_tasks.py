@@ -1,3 +1,5 @@
+from collections import Counter
+
 import pytest
 
 from pt_neural.datasets.pydocs.documents import Document
@@ -83,15 +85,37 @@ def test_related_names_become_links():
         document("c.linalg.norm", ""),
     ]
     kept = {doc.name: doc.name for doc in documents} | {"a.linalg.old_norm": "a.linalg.norm"}
-    links = {query.qid: (query.text, query.labels) for query in link_queries(documents, kept)}
-    assert links == {
-        "a.linalg.norm": (
-            "a.linalg.norm the text of a.linalg.norm",
-            {"a.core.Frame.head": 1, "a.dot": 1, "a.sub.dot": 1, "numpy.outer": 1},
-        ),
-        "a.dot": ("a.dot the text of a.dot", {"c.linalg.norm": 1}),
-        "a.sub.dot": ("a.sub.dot the text of a.sub.dot", {"a.linalg.norm": 1}),
+    queries = link_queries(documents, kept)
+    assert {query.qid: query.text for query in queries} == {
+        name: f"{name} the text of {name}" for name in ("a.linalg.norm", "a.dot", "a.sub.dot")
     }
+    assert links_of(queries) == {
+        "a.linalg.norm": {"a.core.Frame.head": 1, "a.dot": 1, "a.sub.dot": 1, "numpy.outer": 1},
+        "a.dot": {"c.linalg.norm": 1},
+        "a.sub.dot": {"a.linalg.norm": 1},
+    }
+
+
+def links_of(queries):
+    """The judgements of each query in all splits."""
+    found = {}
+    for query in queries:
+        assert not found.get(query.qid, {}).keys() & query.labels
+        found[query.qid] = found.get(query.qid, {}) | query.labels
+    return found
+
+
+def test_a_link_is_in_the_split_of_its_reverse():
+    names = [f"a.n{number}" for number in range(30)]
+    documents = [document(name, "", set(names) - {name}) for name in names]
+    queries = link_queries(documents, {name: name for name in names})
+    splits = {(query.qid, docno): query.split for query in queries for docno in query.labels}
+    assert len(splits) == 30 * 29
+    assert all(split == splits[docno, qid] for (qid, docno), split in splits.items())
+    counts = Counter(splits.values())
+    assert counts["train"] / 870 == pytest.approx(0.7, abs=0.06)
+    assert counts["test"] / 870 == pytest.approx(0.2, abs=0.06)
+    assert all(split_of(" ".join(sorted(pair))) == split for pair, split in splits.items())
 
 
 def test_splits_are_stable_and_of_the_right_size():

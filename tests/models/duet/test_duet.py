@@ -324,7 +324,8 @@ WRONG_WINDOWS = [
     ({"window": 0}, ValueError, "window must be at least 1"),
     ({"window": 11}, ValueError, "window must be at most query_terms, 10"),
     ({"pooling": 999}, ValueError, "pooling must be at most 998"),
-    ({"document_terms": 50}, ValueError, "pooling must be at most 48"),
+    ({"document_terms": 50, "pooling": 49}, ValueError, "pooling must be at most 48"),
+    ({"document_terms": 2}, ValueError, "window must be at most document_terms, 2"),
     ({"num_ngrams": 0}, ValueError, "num_ngrams must be at least 1"),
     ({"ngram_sizes": ()}, ValueError, "ngram_sizes must hold at least one"),
     ({"ngram_sizes": 3}, TypeError, "ngram_sizes must be a sequence"),
@@ -353,6 +354,20 @@ def test_sizes_set_later_are_checked_by_fit(name, size, error, message):
     setattr(model, name, size)
     with pytest.raises(error, match=message):
         model.fit(CANDIDATES, QRELS)
+
+
+@pytest.mark.parametrize("terms", [50, 10, 3])
+@pytest.mark.parametrize("name", KEEPERS)
+def test_short_documents_need_no_other_size(name, terms, tmp_path):
+    model = getattr(pn, name)(
+        document_terms=terms, filters=8, hidden=6, device="cpu", training=pn.Training(epochs=1, verbose=False)
+    )
+    found = scores(model.fit(CANDIDATES, QRELS), CANDIDATES)
+    assert np.isfinite(found).all()
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(scores(type(model).load(tmp_path / "model"), CANDIDATES), found)
+    model.document_terms = 20
+    assert model.make_network(model.reader).distributed.sizes.pooling == 2
 
 
 def test_sizes_set_before_training_count():
@@ -458,6 +473,33 @@ def test_the_local_model_learns_where_matches_occur():
     model = LEARNERS["DuetLocal"]().fit(frame[:500], frame[:500][["qid", "docno", "label"]])
     found = scores(model, frame[500:]).reshape(-1, 2)
     assert (found[:, 1] > found[:, 0]).mean() > 0.9
+
+
+def test_the_papers_recipe_teaches_where_in_the_document_a_word_matters():
+    """It stands in the first half of the relevant document, which only the match layer can tell: SGD must move it."""
+    random = np.random.default_rng(0)
+    words, rows = made_up_words("abcdefgh", 4, random), []
+    for number in range(160):
+        query = words[number % 4]
+        for grade, half in ((3, 0), (1, 1), (0, 1), (0, 1), (0, 1)):
+            text = random.choice([word for word in words if word != query], (2, 30))
+            text[half, random.choice(30, 25, replace=False)] = query
+            rows.append((f"q{number}", query, f"d{len(rows)}", " ".join(text.ravel()), grade))
+    frame = pd.DataFrame(rows, columns=["qid", "query", "docno", "text", "label"])
+    paper = {"grades": {3: [1, 0], 2: [0]}, "optimiser": "sgd", "learning_rate": 0.01, "batch_size": 8, "gamma": 1}
+    model = pn.DuetDistributed(
+        query_terms=3,
+        document_terms=60,
+        window=1,
+        pooling=1,
+        filters=128,
+        hidden=16,
+        device="cpu",
+        training=training(num_negatives=4, epochs=15, **paper),
+    )
+    model.fit(frame[:500], frame[:500][["qid", "docno", "label"]])
+    found = scores(model, frame[500:]).reshape(-1, 5)
+    assert (found.argmax(1) == 0).mean() > 0.9
 
 
 def test_the_papers_grades_tell_who_is_trained_against_whom(monkeypatch):

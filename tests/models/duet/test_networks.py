@@ -25,6 +25,7 @@ from pt_neural.models.duet.networks import (
 )
 from pt_neural.rankers.readers.word_pairs import PairInputs, WordPairs
 from pt_neural.text import Vocabulary, WordHashing, pack_texts, tokenise
+from pt_neural.training import lightning
 from pt_neural.training.losses import softmax_loss
 
 SIZES = {"query_terms": 5, "document_terms": 20, "filters": 4, "hidden": 6}
@@ -220,12 +221,45 @@ def test_the_loss_is_equation_4_and_teaches_as_the_dense_layers_do(case):
         assert gradient.abs().max() > 1e-6, name
 
 
+@pytest.mark.parametrize(("optimiser", "scale_free"), [("sgd", False), ("adam", True), ("adagrad", True)])
+def test_a_step_on_the_match_layer_is_that_on_the_weights_of_the_paper(case, optimiser, scale_free):
+    """The layer is kept times the number of positions; SGD's steps and weight decay are as if it were not."""
+    kept, scale = case.distributed.positions, case.distributed.positions.shape[1]
+    plain = torch.nn.Parameter(kept.detach() / scale)
+    training = pn.Training(optimiser=optimiser, learning_rate=0.1, weight_decay=0.01)
+    rate = 0.1 / scale if scale_free else 0.1
+    options = {"weight_decay": 0.01, **({"eps": 1e-30} if scale_free else {})}
+    reference = lightning._OPTIMISERS[optimiser]([plain], lr=rate, **options)
+    groups = lightning.parameter_groups(case.network, training)
+    ours = lightning._OPTIMISERS[optimiser](groups, lr=0.1, **options)
+    before = {name: weight.clone() for name, weight in case.network.state_dict().items()}
+    try:
+        loss = case.network(case.all_pairs()).square().sum()
+        kept.grad = torch.autograd.grad(loss, kept)[0]
+        plain.grad = kept.grad * scale
+        reference.step()
+        ours.step()
+        torch.testing.assert_close(kept.detach() / scale, plain.detach(), rtol=1e-6, atol=1e-9)
+        assert (kept - before["distributed.positions"]).abs().max() > 1e-4
+    finally:
+        kept.grad = None
+        case.network.load_state_dict(before)
+    names = {name for name, _ in case.network.named_parameters()}
+    assert len(names) == sum(len(group["params"]) for group in groups)
+
+
 def test_documents_of_similar_length_are_read_together(monkeypatch):
     monkeypatch.setattr(networks, "MIN_DOCUMENTS", 16)
     assert similar_lengths([10] * 20) == [(0, 20)]
     assert similar_lengths([100] * 16 + [81, 79, 40]) == [(0, 17), (17, 19)]
     assert similar_lengths([100, 50, 2]) == [(0, 3)]
     assert similar_lengths([]) == [(0, 0)]
+
+
+def test_pooling_follows_the_length_of_documents():
+    pooling = {terms: DuetSizes(document_terms=terms).pooling for terms in (1000, 5000, 200, 50, 10, 3)}
+    assert pooling == {1000: 100, 5000: 100, 200: 20, 50: 5, 10: 1, 3: 1}
+    assert DuetSizes().positions == 899
 
 
 def test_the_sizes_of_the_paper():
@@ -390,6 +424,34 @@ def test_one_of_equal_windows_learns(value):
     pooled_windows(projections, torch.tensor([[0, 1, 2]]), 1, 3, 1).sum().backward()
     assert projections.grad.sum(0).tolist() == [1, 1]
     assert sorted(projections.grad[:, 0].tolist()) == [0, 0, 0, 0, 1]
+
+
+@pytest.fixture
+def denormals_are_zero():
+    if not torch.set_flush_denormal(True):
+        pytest.skip("this processor has no such mode")
+    yield
+    torch.set_flush_denormal(False)
+
+
+@pytest.mark.parametrize("size", [1, 3, 5])
+def test_zeros_and_ties_have_one_winner_each_also_where_denormals_are_zero(denormals_are_zero, size):
+    """Values and winners against PyTorch's max pooling; of equal windows, either may win."""
+    random = np.random.default_rng(0)
+    levels = torch.tensor([[-1.0], [0.0], [-0.0], [1e-40], [0.5], [0.0]])  # of each word; the last is the padding
+    words = torch.from_numpy(random.choice(5, size=(20, 12), p=[0.4, 0.2, 0.2, 0.1, 0.1]))
+    positions = 12 - size + 1
+    projections = levels.clone().requires_grad_()
+    found = pooled_windows(projections, words, 1, size, positions)
+    values = levels[words, 0][:, None]
+    torch.testing.assert_close(found, torch.nn.functional.max_pool1d(values, size, stride=1))
+    for text in range(len(words)):
+        for position in range(positions):
+            gradient = torch.autograd.grad(found[text, 0, position], projections, retain_graph=True)[0].flatten()
+            winner = int(gradient.argmax())
+            assert gradient.sum() == gradient[winner] == 1
+            assert winner in words[text, position : position + size]
+            assert levels[winner, 0] == found[text, 0, position]
 
 
 def test_more_windows_than_a_small_integer_counts():

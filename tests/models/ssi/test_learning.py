@@ -267,8 +267,9 @@ def test_the_dev_measure_is_that_of_the_model_that_learns():
 
     mixed = learner(settings(epochs=1, patience=9), evaluate=evaluate)
     mixed.learn_mixed(network_of(MIXED))
-    assert seen == [(3, 0), (0, 2), (3, 2)]
-    assert [record["dev nDCG@10"] for record in mixed.history] == [1, 2, 3]
+    assert seen == [(3, 0), (3, 0), (0, 2), (0, 2), (3, 2), (3, 2)]  # each model before and after it learned
+    assert [record["dev nDCG@10"] for record in mixed.history] == [1, 2, 3, 4, 5, 6]
+    assert [record["epoch"] for record in mixed.history] == [0, 1] * 3
 
 
 # Two tasks

@@ -1,13 +1,14 @@
 """The reader of word ids: ids of known, unknown, lost and padding words, batches, and the layer of embeddings."""
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
 
 import pt_neural as pn
-from pt_neural.rankers.readers import WordIds
+from pt_neural.rankers.readers import Reader, WordIds
 from pt_neural.rankers.readers.reader import to_device
 from pt_neural.text import PackedSequences, Vocabulary, pack_texts
 
@@ -122,3 +123,19 @@ def test_what_cannot_work_is_refused():
         WordIds({"sea": [1.0]})
     with pytest.raises(ValueError, match="space must be one of"):
         WordIds(SPACES, "both")
+
+
+def test_a_reader_without_a_way_to_grow_starts_from_equal_ones_only():
+    reader, equal = (
+        WordIds(SPACES),
+        WordIds(pn.EmbeddingSpaces.from_vectors(WORDS, SPACES.in_vectors, -SPACES.in_vectors)),
+    )
+    others = [
+        WordIds(pn.EmbeddingSpaces.from_vectors(["hill", *WORDS[1:]], SPACES.in_vectors, SPACES.out_vectors)),
+        WordIds(SPACES, "out"),
+    ]
+    for grow, error in ((reader.grow, "other word vectors"), (partial(Reader.grow, reader), "has no method grow")):
+        assert grow(equal) is None
+        for other in others:
+            with pytest.raises(ValueError, match=error):
+                grow(other)
