@@ -5,7 +5,7 @@ import time
 from ir_measures import RR, R, nDCG
 
 import pt_neural as pn
-from pipelines.common.arguments import parsed, parser
+from pipelines.common.arguments import add_pseudo_queries, parsed, parser
 from pipelines.common.collection import load
 from pipelines.common.comparison import Comparison, alpha_picture, mean_curve, tuned, tuned_by_seed
 from pipelines.common.first_stage import LengthPrior, tuned_bm25
@@ -20,6 +20,7 @@ def main() -> None:
     arguments = parser(__doc__)
     arguments.add_argument("--queries", type=int, default=500, help="test queries, and as many to tune alpha on")
     arguments.add_argument("--epochs", type=int, default=6, help="maximum number of epochs for training DSSM")
+    add_pseudo_queries(arguments)
     arguments = parsed(arguments)
     started = time.perf_counter()
 
@@ -37,16 +38,21 @@ def main() -> None:
         "SDM": index.sdm(),
     }
     candidates = bm25 % 100
+    learning = workspace.learning
+    if learning.collection.train is not None:
+        first = candidates if learning is workspace else tuned_bm25(learning) % 100
+        examples = learning.collection.examples(first)
     rankers = {"DESM IN-OUT": {}, "DESM IN-IN": {}, "DSSM": {}}
     for seed in arguments.seeds:
         spaces = workspace.spaces("documents", workspace.documents, dim=200, seed=seed)
         for pair in ("in-out", "in-in"):
             rankers[f"DESM {pair.upper()}"][seed] = workspace.desm(spaces, pair, f"documents-seed{seed}")
-        if collection.train is not None:
+        if learning.collection.train is not None:
             training = pn.Training(epochs=arguments.epochs, seed=seed)
-            dssm = pn.DSSM(training=training, documents=workspace.forward_index())
-            dssm = workspace.trained(dssm, *collection.examples(candidates))
+            dssm = pn.DSSM(training=training, documents=learning.forward_index())
+            dssm = workspace.trained(dssm, *examples, documents=workspace.forward_index())
             rankers["DSSM"][seed] = dssm, dssm.retriever(dssm.vectors)
+            workspace.learned.add("DSSM")
 
     telescoped, full, curves = {}, {}, {PRIOR: curve}
     for name, seeds in rankers.items():

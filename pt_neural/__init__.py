@@ -20,6 +20,7 @@ _HOMES = {
     "Mixture": "pt_neural.rankers",
     "Training": "pt_neural.training",
     "explain": "pt_neural.explain",
+    "pseudo_queries": "pt_neural.datasets.pseudo_queries",
     "tune_alpha": "pt_neural.experiment",
 }
 

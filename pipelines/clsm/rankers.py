@@ -52,7 +52,9 @@ class Rankers(TrainedRankers):
         super().__init__(workspace, arguments)
         self.systems: dict[str, dict[str, System]] = {setting: {} for setting in SETTINGS}
         self.curves: dict[tuple[str, str], dict[int, AlphaCurve]] = {}
-        self.statistical = StatisticalRankers(workspace, arguments, self.index, self.candidates, self.documents)
+        self.statistical = StatisticalRankers(
+            workspace, arguments, self.index, self.candidates, self.documents, lambda: self.examples
+        )
         self._put("BM25", self.candidates, self.bm25 % DEPTH)
 
     def _put(self, name: str, *systems: System) -> str:

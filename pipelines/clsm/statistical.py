@@ -4,11 +4,12 @@ Their few free settings are tuned on the dev queries, as in the paper; without d
 """
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
+import pandas as pd
 import pyterrier as pt
 
 import pt_neural as pn
@@ -58,6 +59,7 @@ class StatisticalRankers:
         index: The index of the first stage.
         candidates: The top documents of the first stage.
         documents: The forward index.
+        examples: The arguments of ``fit`` for the rows that learn from queries.
 
     Attributes:
         settings: The settings chosen for each row, by its name.
@@ -70,9 +72,10 @@ class StatisticalRankers:
         index: pn.LuceneIndex,
         candidates: pt.Transformer,
         documents: pn.ForwardIndex,
+        examples: Callable[[], Sequence[pd.DataFrame]],
     ):
         self.workspace, self.collection, self.arguments = workspace, workspace.collection, arguments
-        self.index, self.candidates, self.documents = index, candidates, documents
+        self.index, self.candidates, self.documents, self.examples = index, candidates, documents, examples
         self.settings: dict[str, dict[str, Any]] = {}
 
     def systems(self, key: str) -> tuple[str, System, System]:
@@ -106,9 +109,12 @@ class StatisticalRankers:
     def _fitted(self, key: str) -> tuple[str, pt.Transformer]:
         row = STATISTICAL[key]
         options = {**row.options, **({"seed": self.arguments.seed} if row.seeded else {})}
-        model = row.model(documents=self.documents, **options)
-        examples = self.collection.examples(self.candidates)[:2] if key in LEARNED else []
-        model = self.workspace.fitted(model, *examples)
+        if key in LEARNED:
+            self.workspace.learned.add(row.name)
+            model = row.model(documents=self.workspace.learning.forward_index(self.documents.fields), **options)
+            model = self.workspace.fitted(model, *self.examples()[:2], documents=self.documents)
+        else:
+            model = self.workspace.fitted(row.model(documents=self.documents, **options))
         grid = SMOOTHING if key == UNIGRAM else MIXED
         return row.name, self._tuned(row.name, model, grid)
 

@@ -24,6 +24,7 @@ PACKAGES = (
     "scikit-learn",
     "numpy",
 )
+PSEUDO = ("title", "sentence", "span")
 # Arguments that choose what is made, not how it is made.
 CHOICES = {
     *("dataset", "out", "seeds", "models", "settings"),
@@ -61,6 +62,12 @@ def add_training(arguments: argparse.ArgumentParser) -> None:
     arguments.add_argument("--queries", type=int, help="sample size of dev and of test queries; None: all")
 
 
+def add_pseudo_queries(arguments: argparse.ArgumentParser) -> None:
+    """Add the option to train without the queries of the dataset."""
+    about = "train on queries made from the documents in this way, instead of the queries of the dataset"
+    arguments.add_argument("--pseudo-queries", choices=PSEUDO, help=about)
+
+
 def training_parser(description: str, rows: Sequence[str], default: Sequence[str]) -> argparse.ArgumentParser:
     """The options of every pipeline that trains re-rankers of BM25's results.
 
@@ -72,6 +79,7 @@ def training_parser(description: str, rows: Sequence[str], default: Sequence[str
     arguments = parser(description)
     add_training(arguments)
     arguments.add_argument("--depth", type=int, default=100, help="candidates per query")
+    add_pseudo_queries(arguments)
     arguments.add_argument("--dim", type=int, default=200, help="dimensions of LSA and of word embeddings")
     arguments.add_argument("--models", nargs="+", choices=rows, default=list(default), help="rows besides BM25")
     return arguments

@@ -80,6 +80,13 @@ def load(name: str) -> Collection:
     return Collection(name, dataset, **splits)
 
 
+def with_pseudo_queries(collection: Collection, folder: Path) -> Collection:
+    """The same documents without the queries made from them, which are the training and dev queries."""
+    dataset = pt.get_dataset(f"{FOLDER}{folder}")
+    train, dev = (_split(dataset, split) for split in ("train", "dev"))
+    return Collection(f"{FOLDER}{folder}", dataset, train, dev, collection.test)
+
+
 def short_name(name: str) -> str:
     """A dataset's name; for a folder, its path below ``PT_NEURAL_COLLECTIONS``, or the last part of its path."""
     folder = _folder(name)

@@ -47,14 +47,14 @@ def tuned_bm25(workspace: Workspace, fields: Sequence[str] = FIELDS) -> pt.Trans
 
 
 def _best(index: pn.LuceneIndex, split: Split) -> dict[str, float]:
-    return _settings(_values(index, split).mean().idxmax())
+    return _settings(_values(index, split))
 
 
 def _best_by_fold(index: pn.LuceneIndex, split: Split, seed: int) -> dict[str, Any]:
     values = _values(index, split)
     fold_of = assign_folds(FOLDS, values.index.tolist(), seed).tolist()
-    folds = [_settings(values[np.not_equal(fold_of, fold)].mean().idxmax()) for fold in range(FOLDS)]
-    return {"folds": folds, "fold_of": dict(zip(values.index, fold_of, strict=True)), "others": _best(index, split)}
+    folds = [_settings(values[np.not_equal(fold_of, fold)]) for fold in range(FOLDS)]
+    return {"folds": folds, "fold_of": dict(zip(values.index, fold_of, strict=True)), "others": _settings(values)}
 
 
 def _values(index: pn.LuceneIndex, split: Split) -> pd.DataFrame:
@@ -68,8 +68,9 @@ def _values(index: pn.LuceneIndex, split: Split) -> pd.DataFrame:
     return pd.DataFrame(values, index=evaluate.qids)
 
 
-def _settings(chosen: tuple[float, float]) -> dict[str, float]:
-    return dict(zip(("k1", "b"), chosen, strict=True))
+def _settings(values: pd.DataFrame) -> dict[str, float]:
+    """The k1 and b of the best mean."""
+    return dict(zip(("k1", "b"), values.mean().idxmax(), strict=True))
 
 
 class BM25ByFold(pt.Transformer):

@@ -47,12 +47,12 @@ def training_collection(arguments: argparse.Namespace, learned: Sequence[str], o
     """
     collection = load(arguments.dataset)
     wanted = [row for row in arguments.models if row in learned]
-    if collection.train is None and wanted:
+    if collection.train is None and wanted and arguments.pseudo_queries is None:
         untrained = f"; or choose rows that need no training: --models {' '.join(others)}" if others else ""
         raise SystemExit(
             f"{collection.name} has no training queries, which {', '.join(wanted)} learn from. Choose a dataset with "
             "a split named train, such as neural:pydocs, or a folder with qrels/train.tsv as "
-            f"neural:folder:PATH{untrained}"
+            f"neural:folder:PATH; or train on queries made from the documents: --pseudo-queries sentence{untrained}"
         )
     return collection.sample(arguments.queries, arguments.seed) if arguments.queries else collection
 
@@ -65,7 +65,8 @@ class TrainedModels(ABC):
         arguments: The arguments of the pipeline.
 
     Attributes:
-        documents: The forward index.
+        documents: The forward index of the documents to rank.
+        learning: The workspace of the documents and queries to learn from.
         models: The trained models, by name and seed.
     """
 
@@ -74,11 +75,13 @@ class TrainedModels(ABC):
     def __init__(self, workspace: Workspace, arguments: argparse.Namespace):
         self.workspace, self.collection, self.arguments = workspace, workspace.collection, arguments
         self.documents = workspace.forward_index(arguments.fields)
+        self.learning = workspace.learning
         self.models: dict[str, dict[int, pt.Transformer]] = {}
 
     def trained(self, spec: ModelSpec, examples: Sequence[pd.DataFrame] | None = None) -> dict[int, pt.Transformer]:
         """The model of each seed, fitted on the given examples or else on :attr:`examples`."""
         if spec.name not in self.models:
+            self.workspace.learned.add(spec.name)
             examples = self.examples if examples is None else examples
             self.models[spec.name] = {seed: self._trained(spec, seed, examples) for seed in self.arguments.seeds}
         return self.models[spec.name]
@@ -92,8 +95,9 @@ class TrainedModels(ABC):
             "dev_measure": self.dev_measure,
         }
         training = pn.Training(seed=seed, **{**shared, **spec.training})
-        model = spec.model(training=training, documents=self.documents, fields=self.documents.fields, **spec.options)
-        return self.workspace.trained(model, *examples, **spec.fitting)
+        documents = self.learning.forward_index(self.arguments.fields)
+        model = spec.model(training=training, documents=documents, fields=documents.fields, **spec.options)
+        return self.workspace.trained(model, *examples, documents=self.documents, **spec.fitting)
 
     @property
     @abstractmethod
@@ -128,13 +132,16 @@ class TrainedRankers(TrainedModels):
         index: The Lucene index.
         bm25: The first stage.
         candidates: Its top documents.
+        learning_candidates: Those of training and dev queries.
     """
 
     def __init__(self, workspace: Workspace, arguments: argparse.Namespace):
         super().__init__(workspace, arguments)
         self.index = workspace.index(arguments.fields)
         self.bm25 = tuned_bm25(workspace, arguments.fields)
-        self.candidates = self.bm25 % arguments.depth
+        self.candidates = self.learning_candidates = self.bm25 % arguments.depth
+        if self.learning is not workspace:
+            self.learning_candidates = tuned_bm25(self.learning, arguments.fields) % arguments.depth
 
     def reranking(self, spec: ModelSpec, examples: Sequence[pd.DataFrame] | None = None) -> System:
         """The candidates re-ranked by a trained model, once for each seed."""
@@ -143,7 +150,7 @@ class TrainedRankers(TrainedModels):
     @cached_property
     def examples(self) -> list[pd.DataFrame]:
         """The arguments of ``fit``: judged pairs, since negatives come from elsewhere; and BM25's candidates of dev."""
-        return self.collection.examples(self.candidates)
+        return self.learning.collection.examples(self.learning_candidates)
 
 
 class RerankingRankers(TrainedRankers):
@@ -160,7 +167,7 @@ class RerankingRankers(TrainedRankers):
 
     def __init__(self, workspace: Workspace, arguments: argparse.Namespace):
         super().__init__(workspace, arguments)
-        train = self.collection.train
+        train = self.learning.collection.train
         self.negatives = arguments.negatives or (train and hard_negatives(train.qrels))
         self.grades = train and chosen_grades(arguments.grades, train.qrels, self.negatives)
 
@@ -176,7 +183,7 @@ class RerankingRankers(TrainedRankers):
     @cached_property
     def training_queries(self) -> Split:
         """The judged training queries in random order, at most as many as an epoch may have groups."""
-        train, seed = self.collection.train, self.arguments.seed
+        train, seed = self.learning.collection.train, self.arguments.seed
         train = train.sample(self.arguments.groups or len(train.topics), seed)
         return replace(train, topics=train.topics.sample(frac=1, random_state=seed))
 
@@ -193,11 +200,11 @@ class RerankingRankers(TrainedRankers):
 
     @cached_property
     def _training_candidates(self) -> pd.DataFrame:
-        return self.candidates.transform(self.training_queries.topics)
+        return self.learning_candidates.transform(self.training_queries.topics)
 
     def _dev_examples(self) -> Sequence[pd.DataFrame]:
-        dev = self.collection.dev
-        return [] if dev is None else [self.candidates.transform(dev.topics), dev.qrels]
+        dev = self.learning.collection.dev
+        return [] if dev is None else [self.learning_candidates.transform(dev.topics), dev.qrels]
 
     def sizes(self) -> Sequence[int]:
         """Numbers of training queries, each twice the one before, up to all of them."""

@@ -6,7 +6,9 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from copy import copy
+from dataclasses import replace
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -18,8 +20,10 @@ from pyterrier_dr import FlexIndex
 
 import pt_neural as pn
 from pipelines.common.arguments import as_json, command, package_versions, run_settings
-from pipelines.common.collection import FIELDS, Collection
+from pipelines.common.collection import FIELDS, Collection, with_pseudo_queries
 from pipelines.common.runs import SavedRuns, write_whole
+
+PSEUDO_DEV = 500  # pseudo-queries at most to stop training by
 
 
 class Workspace:
@@ -38,6 +42,24 @@ class Workspace:
         self.artifacts = arguments.out / "artifacts" / f"{label}-{_fingerprint(collection)}"
         self.results.mkdir(parents=True, exist_ok=True)
         self.artifacts.mkdir(parents=True, exist_ok=True)
+        self.learned: set[str] = set()  # names of trained rankers
+
+    @cached_property
+    def learning(self) -> "Workspace":
+        """The workspace to train in: this one, or one with pseudo-queries if the arguments ask for them."""
+        kind, seed = getattr(self.arguments, "pseudo_queries", None), self.arguments.seed
+        if kind is None:
+            return self
+
+        def make(path: Path) -> None:
+            print(pn.pseudo_queries(self.documents(), kind, seed=seed, path=path), flush=True)
+
+        folder = self.built(f"pseudo-queries-{kind}-seed{seed}", make, Path)
+        made, other = with_pseudo_queries(self.collection, folder.resolve()), copy(self)
+        other.collection = replace(made, dev=made.dev and made.dev.sample(PSEUDO_DEV, seed))
+        other.learning, other.artifacts = other, self.artifacts / f"{folder.name}-artifacts"
+        other.artifacts.mkdir(exist_ok=True)
+        return other
 
     @property
     def seeds_note(self) -> str:
@@ -119,36 +141,45 @@ class Workspace:
             documents,
         )
 
-    def trained(self, model: Any, *examples: pd.DataFrame, **others: Sequence[pd.DataFrame]) -> Any:
+    def trained(
+        self,
+        model: Any,
+        *examples: pd.DataFrame,
+        documents: pn.ForwardIndex | None = None,
+        **others: Sequence[pd.DataFrame],
+    ) -> Any:
         """A model trained once; it re-ranks over stored vectors if it has vectors.
 
         Args:
             model: The untrained model, with a forward index of its documents.
             *examples: Arguments of its ``fit``. These and all settings identify the stored model.
+            documents: The documents to rank; by default those that it is trained on.
             **others: Named arguments of its ``fit``, which identify it too.
         """
+        documents = documents or model.documents
         name = f"{model.artifact_format}-{_digest(model, [*examples, *chain.from_iterable(others.values())])}"
 
         def build(path: Path) -> None:
             model.fit(*examples, **others).save(path)
 
         if hasattr(model, "vectors"):
-            return self.over_vectors(name, build, type(model).load, model.documents)
-        return self.built(name, build, partial(type(model).load, documents=model.documents))
+            return self.over_vectors(name, build, type(model).load, documents)
+        return self.built(name, build, partial(type(model).load, documents=documents))
 
-    def fitted(self, model: Any, *examples: pd.DataFrame) -> Any:
+    def fitted(self, model: Any, *examples: pd.DataFrame, documents: pn.ForwardIndex | None = None) -> Any:
         """A model fitted once, to examples or else to all documents; it re-ranks over the forward index.
 
         Args:
             model: The unfitted model, with a forward index of its documents.
             *examples: Arguments of its ``fit``. These and all settings identify the stored model.
+            documents: The documents to rank; by default those that it is fitted to.
         """
 
         def build(path: Path) -> None:
             fitted = model.fit(*examples) if examples else model.fit_corpus(model.documents)
             fitted.save(path)
 
-        load = partial(type(model).load, documents=model.documents)
+        load = partial(type(model).load, documents=documents or model.documents)
         return self.built(f"{model.artifact_format}-{_digest(model, examples)}", build, load)
 
     def over_vectors(
@@ -193,9 +224,18 @@ class Workspace:
             caption: What it shows.
             frame: The same in machine-readable form, for the CSV; by default the table itself.
         """
-        print(f"\n{caption}\n\n{table.to_string(index=False)}", flush=True)
         (table if frame is None else frame).to_csv(self.results / f"{name}.csv", index=False)
+        table, caption = self._marked(table, caption)
+        print(f"\n{caption}\n\n{table.to_string(index=False)}", flush=True)
         (self.results / f"{name}.md").write_text(f"{caption}\n\n{markdown(table)}\n", encoding="utf-8")
+
+    def _marked(self, table: pd.DataFrame, caption: str) -> tuple[pd.DataFrame, str]:
+        """The table with the rankers marked that learned from pseudo-queries, if there are any."""
+        if self.learning is self or "system" not in table:
+            return table, caption
+        marked = [f"{name} †" if any(learned in name for learned in self.learned) else name for name in table["system"]]
+        kind = self.arguments.pseudo_queries
+        return table.assign(system=marked), f"{caption}; † learned from pseudo-queries ({kind}), not from real ones"
 
     def save_picture(self, name: str, figure: plt.Figure) -> None:
         """Write a picture as PNG, and close it."""

@@ -191,3 +191,16 @@ def test_learning_curves_have_a_line_per_seed_and_a_label_per_model():
     assert axes.get_ylabel() == "training loss"
     (axes,) = figures.learning_curves(histories.assign(**{"dev nDCG@10": 0.1})).axes
     assert axes.lines[0].get_ydata().tolist() == [0.1] * 3
+
+
+@pytest.mark.long
+def test_pseudo_queries_train_where_there_are_no_others(run, test_only):
+    options = ["--epochs", "1", "--models", "wtm", "dssm", "bm25+dssm", "--windows", "--pseudo-queries", "sentence"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(LEARNED, "dssm", replace(LEARNED["dssm"], options=SMALL["DSSM"]))
+        with pytest.raises(ValueError, match="no document gives a query of kind 'sentence'"):
+            run(clsm, *options, dataset=test_only)
+        results = run(clsm, *options[:-1], "span", dataset=test_only)
+    table = (results / "table5-all-documents.md").read_text()
+    assert all(f"| {name} † |" in table for name in ("WTM", "DSSM (in-batch)", "BM25 + DSSM (in-batch)"))
+    assert "| BM25 |" in table

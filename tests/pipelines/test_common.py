@@ -212,3 +212,23 @@ def test_all_pipelines_are_listed(capsys):
     listing.main()
     names = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
     assert names == ["clsm", "desm", "duet", "match_tensor", "quickstart", "results", "settings", "ssi"]
+
+
+def test_pseudo_queries_train_beside_the_documents_to_rank(test_only, arguments):
+    """What learns has documents without their queries; what ranks has them as they are."""
+    arguments.seed, arguments.pseudo_queries = 13, "span"
+    workspace = Workspace(arguments, "clsm", load(f"neural:folder:{test_only}"))
+    learning = workspace.learning
+    assert workspace.collection.train is workspace.collection.dev is None
+    assert len(learning.collection.train.topics) > 40
+    assert len(learning.collection.dev.topics) > 1
+    assert learning.results == workspace.results
+    whole, without = (len(each.forward_index().all().terms) for each in (workspace, learning))
+    assert whole > without > 0.8 * whole
+    workspace.learned.add("DSSM")
+    workspace.save_table("table", pd.DataFrame({"system": ["BM25", "BM25 + DSSM"]}), "Table")
+    text = (workspace.results / "table.md").read_text()
+    assert text.startswith("Table; † learned from pseudo-queries (span), not from real ones\n")
+    assert "| BM25 |" in text
+    assert "| BM25 + DSSM † |" in text
+    assert pd.read_csv(workspace.results / "table.csv")["system"].tolist() == ["BM25", "BM25 + DSSM"]

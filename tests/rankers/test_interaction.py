@@ -45,10 +45,10 @@ FRAME = pd.DataFrame(
 )
 
 
-def test_scores_become_ranks_with_ties_by_docno():
+def test_scores_become_ranks_with_ties_by_descending_docno():
     scored = Overlap().transform(FRAME.sample(frac=1, random_state=1)).sort_index()
     assert scored["score"].tolist() == [2, 0, 0, 1]
-    assert scored["rank"].tolist() == [0, 1, 2, 0]
+    assert scored["rank"].tolist() == [0, 2, 1, 0]
 
 
 def test_rows_keep_their_own_text():
