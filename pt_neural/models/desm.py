@@ -89,7 +89,7 @@ class DESM(RepresentationRanker):
 
     def _identity_parts(self) -> tuple[dict[str, np.ndarray], list[bytes]]:
         # without the query's space, on which centroids do not depend
-        words = "\n".join(self.spaces.vocabulary.terms).encode()
+        words = "\n".join(self.spaces.vocabulary.terms).encode(errors="surrogatepass")
         return {"document": self.spaces.vectors(self.document)}, [words]
 
     def _save_parts(self, directory: Path) -> None:

@@ -131,6 +131,20 @@ def test_save_and_load_give_the_same_scores(spaces, candidates, tmp_path):
         desm.save(tmp_path / "desm.pn")
 
 
+def test_words_of_a_latin_1_file(tmp_path):
+    (tmp_path / "latin-1").write_bytes("café 1 0\ncity 0 1\nriver 3 4\n".encode("latin-1"))
+    spaces = pn.EmbeddingSpaces.load_word2vec(tmp_path / "latin-1", tmp_path / "latin-1", verbose=False)
+    desm = pn.DESM(spaces)
+    texts = [{"docno": "d1", "text": "city river"}, {"docno": "d2", "text": "café"}]
+    vectors = desm.index(tmp_path / "vectors", texts, verbose=False)
+    desm.save(tmp_path / "desm.pn")
+    loaded = pn.DESM.load(tmp_path / "desm.pn", vectors=vectors)
+    assert loaded.spaces.vocabulary.terms == spaces.vocabulary.terms == ["caf\udce9", "city", "river"]
+    assert loaded.fingerprint() == desm.fingerprint()
+    frame = pd.DataFrame({"qid": "1", "query": "city", "docno": ["d1", "d2"]})
+    assert loaded.transform(frame)["score"].tolist() == pytest.approx([1.8 / np.hypot(0.6, 1.8), -1.0])
+
+
 def test_damaged_models_name_the_file(spaces, tmp_path):
     pn.DESM(spaces).save(tmp_path / "desm.pn")
     (tmp_path / "desm.pn" / "config.json").write_text("{")
