@@ -14,7 +14,7 @@ class PaperTable:
         measure: The measure that the table reports.
         pipeline: The pipeline whose results are compared.
         runs: The folder of its runs.
-        rows: The paper's value for each system.
+        rows: The paper's value for each system; None for a system that the paper does not have.
         baselines: The system that each one is relative to, if the table has gains in percent.
     """
 
@@ -23,5 +23,5 @@ class PaperTable:
     measure: str
     pipeline: str
     runs: str
-    rows: Mapping[str, float]
+    rows: Mapping[str, float | None]
     baselines: Mapping[str, str] | None = None

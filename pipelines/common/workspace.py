@@ -103,21 +103,25 @@ class Workspace:
             pn.EmbeddingSpaces.load,
         )
 
-    def desm(self, spaces: pn.EmbeddingSpaces, pair: str, corpus: str) -> tuple[pn.DESM, pt.Transformer]:
+    def desm(
+        self, spaces: pn.EmbeddingSpaces, pair: str, corpus: str, centre: str = "none"
+    ) -> tuple[pn.DESM, pt.Transformer]:
         """A DESM over stored centroids.
 
         Args:
             spaces: Word embeddings.
             pair: Spaces of query and document, such as ``"in-out"``.
             corpus: What the embeddings were trained on; part of the name of the stored centroids.
+            centre: Whether mean vectors are subtracted.
 
         Returns:
             A re-ranker by docno, and a retriever over all documents.
         """
         query, document = pair.split("-")
-        desm = pn.DESM(spaces, query, document)
-        vectors = self._vectors(f"centroids-{document}-{corpus}-{spaces.dim}", desm, self.forward_index())
-        return pn.DESM(spaces, query, document, vectors=vectors), desm.retriever(vectors)
+        desm = pn.DESM(spaces, query, document, centre=centre)
+        name = f"{'' if centre == 'none' else 'centred-'}centroids-{document}-{corpus}-{spaces.dim}"
+        vectors = self._vectors(name, desm, self.forward_index())
+        return pn.DESM(spaces, query, document, centre=centre, vectors=vectors), desm.retriever(vectors)
 
     def lsa(self, dim: int, seed: int, fields: Sequence[str] = FIELDS, max_terms: int | None = None) -> pn.LSA:
         """LSA of the collection, over stored vectors."""

@@ -1,6 +1,7 @@
 """Tables 3 and 4 and Figures 1, 4 and 5 of the DESM paper (Mitra et al., 2016), on any dataset.
 
-Table 3 is telescoped: the top k documents of the first stage are re-ranked. In Table 4 all documents are ranked.
+Table 3 is telescoped: the top k documents of the first stage are re-ranked. In Table 4 all documents are ranked. Beside
+the paper's two pairs of spaces stand the other two (its footnote 2), and DESMs whose vectors are centred.
 """
 
 import argparse
@@ -18,11 +19,21 @@ from pipelines.common.comparison import Comparison, mean_curve, tuned_by_seed
 from pipelines.common.first_stage import LengthPrior, tuned_bm25
 from pipelines.common.workspace import Workspace
 from pipelines.desm.figures import figures
+from pipelines.results.folders import ResultFolder
+from pipelines.results.orderings import ORDERINGS, outcome_of
 
 MEASURES = [nDCG @ 1, nDCG @ 3, nDCG @ 10]
 DEPTH = 100  # documents per query in the runs over all documents
 Seeds = dict[str, dict[int, pt.Transformer]]
 PRIOR = "BM25 + length prior"
+VARIANTS = {  # spaces of query and document, and centring
+    "IN-IN": ("in-in", "none"),
+    "IN-OUT": ("in-out", "none"),
+    "OUT-OUT": ("out-out", "none"),
+    "OUT-IN": ("out-in", "none"),
+    "IN-IN centred": ("in-in", "both"),
+    "IN-OUT centred": ("in-out", "both"),
+}
 MIN_QUERIES = 1000  # needed to train word embeddings on queries
 
 
@@ -30,6 +41,8 @@ def main() -> None:
     """Print both tables, and save them with runs, settings and figures."""
     arguments = options()
     collection = load(arguments.dataset)
+    if arguments.queries:
+        collection = collection.sample(arguments.queries, arguments.seed)
     workspace = Workspace(arguments, "desm", collection)
     bm25 = tuned_bm25(workspace)
     candidates = bm25 % arguments.depth
@@ -38,7 +51,7 @@ def main() -> None:
     mixtures, curves = {}, {}
     mixtures[PRIOR], curves[PRIOR] = tuned_by_seed(shorter, collection, nDCG @ 10, arguments.seed)
     for name, seeds in retrievers.items():
-        by_seed = {seed: pn.Mixture(retriever, bm25) for seed, retriever in seeds.items()}
+        by_seed = {seed: mixed(rerankers[name][seed], retriever, bm25) for seed, retriever in seeds.items()}
         mixtures[f"BM25 + {name}"], curves[name] = tuned_by_seed(by_seed, collection, nDCG @ 10, arguments.seed)
     lsa = workspace.lsa(arguments.dim, arguments.seed)
     telescoped = {"BM25": candidates, "LSA": candidates >> lsa}
@@ -59,8 +72,9 @@ def main() -> None:
     workspace.save_settings(bm25=repr(bm25), alpha=alphas)
     first = {name: seeds[arguments.seed] for name, seeds in rerankers.items()}
     curves = {name: mean_curve(by_seed) for name, by_seed in curves.items()}
-    for name, figure in figures(collection, bm25, first, curves):
+    for name, figure in figures(collection, bm25, first, curves, workspace.forward_index()):
         workspace.save_picture(name, figure)
+    print_orderings(workspace)
     print(f"\nTables, runs and figures are in {workspace.results}.")
 
 
@@ -69,6 +83,7 @@ def options() -> argparse.Namespace:
     arguments = parser(__doc__)
     arguments.add_argument("--depth", type=int, default=100, help="candidates per query in the telescoped table")
     arguments.add_argument("--dim", type=int, default=200, help="dimensions of the embeddings (paper: 200) and of LSA")
+    arguments.add_argument("--queries", type=int, help="sample size of dev and of test queries; None: all")
     return parsed(arguments)
 
 
@@ -77,15 +92,31 @@ def models(workspace: Workspace, arguments: argparse.Namespace) -> tuple[Seeds, 
     rerankers, retrievers = defaultdict(dict), defaultdict(dict)
     for seed in arguments.seeds:
         trained = embeddings(workspace, arguments.dim, seed)
-        for pair, (corpus, spaces) in product(("in-in", "in-out"), trained.items()):
-            name = f"DESM ({pair.upper()}, trained on {corpus})"
-            rerankers[name][seed], retrievers[name][seed] = workspace.desm(spaces, pair, f"{corpus}-seed{seed}")
+        for (variant, (pair, centre)), (corpus, spaces) in product(VARIANTS.items(), trained.items()):
+            name = f"DESM ({variant}, trained on {corpus})"
+            both = workspace.desm(spaces, pair, f"{corpus}-seed{seed}", centre)
+            rerankers[name][seed], retrievers[name][seed] = both
     return dict(rerankers), dict(retrievers)
+
+
+def mixed(reranker: pn.DESM, retriever: pt.Transformer, bm25: pt.Transformer) -> pt.Transformer:
+    """A mixture over all documents (equation 9): both sides score whatever either of them retrieves."""
+    return (bm25 | retriever) >> pn.Mixture(reranker, bm25)
 
 
 def each(systems: Seeds, change: Callable[[pt.Transformer], pt.Transformer]) -> Seeds:
     """Every system of every seed, changed."""
     return {name: {seed: change(system) for seed, system in seeds.items()} for name, seeds in systems.items()}
+
+
+def print_orderings(workspace: Workspace) -> None:
+    """Print whether the orderings of the paper hold here."""
+    results = ResultFolder(workspace.results, {})
+    for ordering in ORDERINGS:
+        if ordering.pipeline == workspace.pipeline:
+            outcome = outcome_of(ordering, results.values(ordering.runs))
+            if outcome is not None:
+                print(f"{ordering.says} ({ordering.where}): {outcome}")
 
 
 def embeddings(workspace: Workspace, dim: int, seed: int) -> dict[str, pn.EmbeddingSpaces]:

@@ -1,4 +1,4 @@
-"""Figures 1, 4 and 5 of the DESM paper."""
+"""Figures 1, 4 and 5 of the DESM paper, and scores against document length."""
 
 from collections.abc import Iterator
 
@@ -6,6 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pyterrier as pt
+from scipy.stats import spearmanr
 from sklearn.decomposition import PCA
 
 import pt_neural as pn
@@ -15,40 +16,54 @@ from pt_neural.experiment import AlphaCurve
 
 RELEVANT, RETRIEVED, RANDOM = "relevant", "retrieved, not relevant", "random"
 COLOURS = {RELEVANT: "#E69F00", RETRIEVED: "#56B4E9", RANDOM: "#555555"}
+PAPER = ("DESM (IN-IN,", "DESM (IN-OUT,")
 QUERIES = 200
 RANDOM_PER_QUERY = 10
 
 
 def figures(
-    collection: Collection, bm25: pt.Transformer, models: dict[str, pn.DESM], curves: dict[str, AlphaCurve]
+    collection: Collection,
+    bm25: pt.Transformer,
+    models: dict[str, pn.DESM],
+    curves: dict[str, AlphaCurve],
+    documents: pn.ForwardIndex,
 ) -> Iterator[tuple[str, plt.Figure]]:
-    """All figures by name, for a sample of the test queries and the models trained on one corpus.
+    """All figures by name, for a sample of the test queries.
+
+    Figures 1, 4 and 5 have the paper's models trained on queries, as there, or on documents if there are no others; the
+    lengths have models trained on documents.
 
     Args:
         collection: The dataset.
         bm25: The first stage.
         models: DESMs that re-rank by docno.
         curves: The alpha curve of each model's mixture with BM25.
+        documents: The documents, whose lengths are counted.
     """
-    models = last_corpus(models)
     pairs = sample_pairs(collection, bm25)
-    scores = pd.DataFrame({"set": pairs["set"], "BM25": bm25.transform(pairs)["score"]})
-    for name, model in models.items():
-        scores[name] = model.transform(pairs)["score"]
-    name = list(models)[-1]
+    on_documents, on_queries = (trained_on(models, corpus) for corpus in ("documents", "queries"))
+    paper = {name: model for name, model in (on_queries or on_documents).items() if name.startswith(PAPER)}
+    scores = scored(pairs, {"BM25": bm25, **paper})
+    name = list(paper)[-1]
     alpha = curves[name].alpha
     mixtures = {f"{alpha:g} {name} + {1 - alpha:g} BM25": alpha * scores[name] + (1 - alpha) * scores["BM25"]}
-    mixed = {f"BM25 + {name}": curves[name] for name in models}
-    yield "figure1", projections(pairs, models)
+    mixed = {f"BM25 + {name}": curves[name] for name in on_queries or on_documents}
+    lengths = documents.sequences(pairs["docno"].to_list()).lengths
+    yield "figure1", projections(pairs, paper)
     yield "figure4", distributions(scores.assign(**mixtures))
-    yield "figure5", bivariate(scores, list(models))
+    yield "figure5", bivariate(scores, list(paper))
     yield "alpha", alpha_picture(mixed, "Mixtures with BM25, all documents ranked")
+    yield "lengths", against_length(scored(pairs, on_documents), lengths)
 
 
-def last_corpus(models: dict[str, pn.DESM]) -> dict[str, pn.DESM]:
-    """The models trained on queries, as in the paper's figures, if there are any, else those trained on documents."""
-    on_queries = {name: model for name, model in models.items() if "queries" in name}
-    return on_queries or models
+def trained_on(models: dict[str, pn.DESM], corpus: str) -> dict[str, pn.DESM]:
+    """The models trained on documents or on queries."""
+    return {name: model for name, model in models.items() if name.endswith(f"trained on {corpus})")}
+
+
+def scored(pairs: pd.DataFrame, rankers: dict[str, pt.Transformer]) -> pd.DataFrame:
+    """The set of each pair, and its score by each ranker."""
+    return pd.DataFrame({"set": pairs["set"], **{name: r.transform(pairs)["score"] for name, r in rankers.items()}})
 
 
 def sample_pairs(collection: Collection, bm25: pt.Transformer, seed: int = 13) -> pd.DataFrame:
@@ -122,6 +137,22 @@ def bivariate(scores: pd.DataFrame, names: list[str]) -> plt.Figure:
             ax.scatter(chosen[name], chosen["BM25"], s=6, alpha=0.35, color=COLOURS[kind], linewidths=0)
             ax.set(xlabel=name, ylabel="BM25" if ax is row[0] else "")
             ax.set_title(kind, fontsize="medium")
+    return figure
+
+
+def against_length(scores: pd.DataFrame, lengths: np.ndarray) -> plt.Figure:
+    """Each DESM's scores against the number of words of the document, with Spearman's correlation of the two."""
+    names = [column for column in scores if column != "set"]
+    rows = (len(names) + 1) // 2
+    figure, axes = plt.subplots(rows, 2, figsize=(9.6, 3.3 * rows), sharex=True, layout="constrained", squeeze=False)
+    for ax, name in zip(axes.flat, names, strict=False):
+        for kind in (RANDOM, RETRIEVED, RELEVANT):
+            chosen = (scores["set"] == kind).to_numpy() & (lengths > 0)
+            values = scores.loc[chosen, name]
+            label = f"{kind} (ρ = {spearmanr(lengths[chosen], values).statistic:.2f})"
+            ax.scatter(lengths[chosen], values, s=6, alpha=0.35, color=COLOURS[kind], label=label, linewidths=0)
+        ax.set(title=name, xlabel="words of the document", ylabel="score", xscale="log")
+        ax.legend(fontsize="small", title="Spearman's ρ with length", title_fontsize="small")
     return figure
 
 

@@ -40,7 +40,7 @@ BESIDE = """\
 ## The papers' tables
 
 Ours is the mean over test queries, ± the standard deviation over seeds if there are several. A dash means that a row
-was not run, for instance because a collection has no training queries.
+was not run, for instance because a collection has no training queries, or that the paper does not have it.
 """
 COMMANDS = """\
 ## How this was made
@@ -131,7 +131,9 @@ def _heading(folder: ResultFolder, values: pd.DataFrame) -> str:
     return f"{folder.collection} ({values['qid'].nunique():,} queries)"
 
 
-def _text(value: float, table: PaperTable) -> str:
+def _text(value: float | None, table: PaperTable) -> str:
+    if value is None:
+        return "–"
     return f"{value:+.2f}" if table.baselines else f"{value:.3f}"
 
 

@@ -104,6 +104,7 @@ class EmbeddingSpaces(pt.Artifact):
         self.out_vectors = out_vectors
         self.settings = settings
         self._units: dict[str, np.ndarray] = {}
+        self._centred: dict[str, np.ndarray] = {}
 
     @classmethod
     def train(
@@ -192,8 +193,8 @@ class EmbeddingSpaces(pt.Artifact):
         Args:
             in_path: File of the IN vectors.
             out_path: File of the OUT vectors.
-            vocabulary: Words to keep, such as ``index.vocabulary.terms`` of a forward index; the others take up no
-                memory. None keeps all.
+            vocabulary: Words to keep, such as ``index.vocabulary`` of a forward index; the others take up no memory.
+                The words of a :class:`~pt_neural.text.Vocabulary` also keep their counts. None keeps all words.
             verbose: Show progress bars.
 
         Raises:
@@ -202,6 +203,8 @@ class EmbeddingSpaces(pt.Artifact):
         if vocabulary is not None and not isinstance(vocabulary, Vocabulary):
             vocabulary = set(vocabulary)
         words, in_vectors, out_vectors = read_pair(in_path, out_path, vocabulary=vocabulary, verbose=verbose)
+        if isinstance(vocabulary, Vocabulary):
+            words = vocabulary.subset(words)
         return cls.from_vectors(words, in_vectors, out_vectors, {"in": str(in_path), "out": str(out_path)})
 
     def save(self, path: str | os.PathLike, *, overwrite: bool = False) -> None:
@@ -236,10 +239,33 @@ class EmbeddingSpaces(pt.Artifact):
     def unit_vectors(self, space: Space) -> np.ndarray:
         """The matrix of a space with rows of length 1; zero vectors stay zero. Computed once."""
         if space not in self._units:
-            vectors = self.vectors(space)
-            lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-            self._units[space] = vectors / np.where(lengths > 0, lengths, 1)
+            self._units[space] = unit_rows(self.vectors(space))
         return self._units[space]
+
+    def require_counts(self) -> None:
+        """Raise ValueError if the words have no counts, by which the mean of :meth:`centred_vectors` weighs them."""
+        counts = self.vocabulary.collection_frequency
+        if counts is None or not counts.any():
+            raise ValueError(
+                f"the mean vector of {self!r} needs the counts of its words: load word2vec files with "
+                "vocabulary=documents.vocabulary of a forward index, or make spaces from a vocabulary with counts"
+            )
+
+    def centred_vectors(self, space: Space) -> np.ndarray:
+        """The unit vectors of a space minus their mean, in which each word counts as often as it occurred.
+
+        The rows are not of length 1; zero vectors stay zero. Computed once.
+
+        Raises:
+            ValueError: If the words have no counts. Trained spaces have those of the training texts; word2vec files
+                have none, but the ``vocabulary`` given to :meth:`load_word2vec` may.
+        """
+        if space not in self._centred:
+            self.require_counts()
+            counts, units = self.vocabulary.collection_frequency, self.unit_vectors(space)
+            mean = (counts / counts.sum()).astype(np.float32) @ units
+            self._centred[space] = np.where(units.any(axis=1, keepdims=True), units - mean, 0)
+        return self._centred[space]
 
     def ids(self, tokens: Iterable[str]) -> np.ndarray:
         """Rows of words, int32; -1 for a word without vectors."""
@@ -288,3 +314,9 @@ class EmbeddingSpaces(pt.Artifact):
 
     def __repr__(self) -> str:
         return f"EmbeddingSpaces({len(self):,} words, {self.dim:,} dimensions)"
+
+
+def unit_rows(vectors: np.ndarray) -> np.ndarray:
+    """The rows of a matrix at length 1; zero rows stay zero."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / np.where(lengths > 0, lengths, 1)

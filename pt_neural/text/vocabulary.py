@@ -79,6 +79,12 @@ class Vocabulary:
         """Ids of tokens as an int32 array, -1 where a token is unknown."""
         return np.fromiter(self.lookup(tokens), dtype=np.int32)
 
+    def subset(self, terms: Sequence[str]) -> "Vocabulary":
+        """Some of the terms, in the order given, with their counts."""
+        ids = self.ids(terms)
+        counts = {name: getattr(self, name)[ids] for name in _FREQUENCIES if getattr(self, name) is not None}
+        return Vocabulary(terms, num_documents=self.num_documents, **counts)
+
     def mapping_to(self, other: "Vocabulary") -> np.ndarray:
         """The id of each term in another vocabulary: int32 array of shape ``(len(self),)``, -1 where it is missing."""
         return other.ids(self.terms)

@@ -98,6 +98,17 @@ def test_counts_and_odd_words_survive(tmp_path):
     assert loaded.num_documents == 9
 
 
+def test_centred_vectors_are_unit_vectors_minus_their_mean_by_counts():
+    vocabulary = Vocabulary(["a", "b", "zero"], np.array([3, 1, 0]), np.array([1, 1, 0]), 1)
+    spaces = EmbeddingSpaces.from_vectors(vocabulary, [[2, 0], [0, 5], [0, 0]], [[1, 0], [1, 0], [0, 1]])
+    assert spaces.centred_vectors("in").tolist() == [[0.25, -0.25], [-0.75, 0.75], [0, 0]]
+    assert spaces.centred_vectors("out").tolist() == [[0, 0], [0, 0], [-1, 1]]
+    for counts in (None, np.zeros(3)):
+        uncounted = EmbeddingSpaces.from_vectors(Vocabulary(vocabulary.terms, counts), spaces.in_vectors, IN[:3, :2])
+        with pytest.raises(ValueError, match="needs the counts of its words"):
+            uncounted.centred_vectors("in")
+
+
 def test_shapes_must_fit():
     for words, one, other in ((WORDS[:3], IN, OUT), (WORDS, IN[:3], OUT), (WORDS, IN[0], OUT[0])):
         with pytest.raises(ValueError, match="words, IN"):

@@ -105,6 +105,15 @@ def test_restricted_to_a_vocabulary(tmp_path):
         np.testing.assert_array_equal(spaces.out_vectors, OUT[[0, 2]])
 
 
+def test_a_counted_vocabulary_gives_its_counts(tmp_path):
+    counted = Vocabulary(["sea", "x", "city"], np.array([9, 7, 4]), np.array([3, 2, 1]), 5)
+    spaces = load(*pair(tmp_path, write_text, header=False, separator="\t"), vocabulary=counted)
+    assert spaces.vocabulary.terms == ["city", "x"]
+    assert spaces.vocabulary.collection_frequency.tolist() == [4, 7]
+    assert spaces.vocabulary.document_frequency.tolist() == [1, 2]
+    assert spaces.vocabulary.num_documents == 5
+
+
 def test_the_first_of_two_vectors_wins(tmp_path):
     write_text(tmp_path / "in", ["a", "b", "a"], IN[:3], header=True, separator=" ")
     spaces = load(tmp_path / "in", tmp_path / "in")

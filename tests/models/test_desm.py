@@ -74,6 +74,62 @@ def test_counting_unknown_words_scales_the_score(spaces):
     assert counted == pytest.approx(ignored / 2)
 
 
+@pytest.fixture
+def counted() -> pn.EmbeddingSpaces:
+    """Two words, of which the first occurs three times as often: the means are (0.45, 0.85) and (0.75, 0.25)."""
+    vocabulary = Vocabulary(["city", "cam"], np.array([3, 1]), np.array([2, 1]), 2)
+    return pn.EmbeddingSpaces.from_vectors(vocabulary, np.array([[3, 4], [0, 2]]), np.array([[5, 0], [0, 1]]))
+
+
+@pytest.mark.parametrize(
+    ("centre", "scores"),
+    [
+        # D̄ is (1/3, 2/3) and (1, 0), the query (0.6, 0.8)
+        ("none", [2.2 / 5**0.5, 0.6, -1]),
+        # D̄ - μ is (-5/12, 5/12) and (1/4, -1/4)
+        ("document", [0.2 / 2**0.5, -0.2 / 2**0.5, -1]),
+        # and the query (0.6, 0.8) - (0.45, 0.85) = (0.15, -0.05)
+        ("both", [-0.2 / 2**0.5, 0.2 / 2**0.5, -2]),
+    ],
+)
+def test_centring_by_hand(counted, centre, scores, tmp_path):
+    texts = [{"docno": "d1", "text": "city cam, cam"}, {"docno": "d2", "text": "a city"}, {"docno": "d3", "text": "?"}]
+    frame = pd.DataFrame(texts).assign(qid="1", query="city")
+    desm = pn.DESM(counted, centre=centre)
+    assert desm.transform(frame)["score"].tolist() == pytest.approx(scores, abs=1e-6)
+    assert desm.transform(frame[1:2])["score"].tolist() == pytest.approx(scores[1:2], abs=1e-6)  # without the others
+    vectors = desm.index(tmp_path / "vectors", texts, verbose=False)
+    kept = pn.DESM(counted, centre=centre, vectors=vectors)
+    assert kept.transform(frame[["qid", "query", "docno"]])["score"].tolist() == pytest.approx(scores, abs=1e-6)
+    found = desm.retriever(vectors).search("city").set_index("docno")["score"]
+    assert found.to_dict() == pytest.approx({"d1": scores[0], "d2": scores[1]}, abs=1e-6)
+    desm.save(tmp_path / "desm.pn")
+    loaded = pn.DESM.load(tmp_path / "desm.pn", vectors=vectors)
+    assert loaded.transform(frame)["score"].tolist() == pytest.approx(scores, abs=1e-6)
+    assert repr(loaded) == repr(desm)
+
+
+def test_centroids_are_not_mistaken_for_centred_ones(counted, tmp_path):
+    texts = [{"docno": "d1", "text": "city"}, {"docno": "d2", "text": "cam"}]
+    none, document, both = (pn.DESM(counted, centre=centre) for centre in ("none", "document", "both"))
+    assert none.fingerprint() != document.fingerprint() == both.fingerprint()
+    vectors = document.index(tmp_path / "vectors", texts, verbose=False)
+    pn.DESM(counted, centre="both", vectors=vectors)
+    with pytest.raises(ValueError, match="made by another model"):
+        pn.DESM(counted, vectors=vectors)
+    others = Vocabulary(["city", "cam"], np.array([1, 3]), np.array([1, 1]), 2)
+    recounted = pn.EmbeddingSpaces.from_vectors(others, counted.in_vectors, counted.out_vectors)
+    assert pn.DESM(recounted).fingerprint() == none.fingerprint()
+    assert pn.DESM(recounted, centre="document").fingerprint() != document.fingerprint()
+
+
+def test_centring_needs_counts(spaces):
+    with pytest.raises(ValueError, match="needs the counts of its words"):
+        pn.DESM(spaces, centre="document")
+    with pytest.raises(ValueError, match="centre must be one of 'none', 'document', 'both'"):
+        pn.DESM(spaces, centre="query")
+
+
 def test_an_empty_document_never_wins(spaces, tmp_path):
     words, opposite = ["city", "cam"], np.array([[1.0, 0.0], [1.0, 0.0]], dtype="f4")
     negative = pn.DESM(pn.EmbeddingSpaces.from_vectors(Vocabulary(words), opposite, -opposite))  # all cosines are -1
@@ -81,7 +137,7 @@ def test_an_empty_document_never_wins(spaces, tmp_path):
     frame = pd.DataFrame(texts).assign(qid="1", query="city")
     assert negative.transform(frame)["score"].tolist() == [-1.0, -1.0, -1.0]
     vectors = negative.index(tmp_path / "vectors", texts, verbose=False)
-    assert negative.retriever(vectors).search("city")["docno"].tolist() == ["also", "full"]
+    assert negative.retriever(vectors).search("city")["docno"].tolist() == ["full", "also"]
 
 
 def test_retrieved_ties_go_by_docno_also_at_the_cut(spaces, tmp_path):
@@ -129,6 +185,20 @@ def test_save_and_load_give_the_same_scores(spaces, candidates, tmp_path):
         pd.testing.assert_frame_equal(loaded.transform(candidates), desm.transform(candidates))
     with pytest.raises(FileExistsError, match="overwrite"):
         desm.save(tmp_path / "desm.pn")
+
+
+def test_words_of_a_latin_1_file(tmp_path):
+    (tmp_path / "latin-1").write_bytes("café 1 0\ncity 0 1\nriver 3 4\n".encode("latin-1"))
+    spaces = pn.EmbeddingSpaces.load_word2vec(tmp_path / "latin-1", tmp_path / "latin-1", verbose=False)
+    desm = pn.DESM(spaces)
+    texts = [{"docno": "d1", "text": "city river"}, {"docno": "d2", "text": "café"}]
+    vectors = desm.index(tmp_path / "vectors", texts, verbose=False)
+    desm.save(tmp_path / "desm.pn")
+    loaded = pn.DESM.load(tmp_path / "desm.pn", vectors=vectors)
+    assert loaded.spaces.vocabulary.terms == spaces.vocabulary.terms == ["caf\udce9", "city", "river"]
+    assert loaded.fingerprint() == desm.fingerprint()
+    frame = pd.DataFrame({"qid": "1", "query": "city", "docno": ["d1", "d2"]})
+    assert loaded.transform(frame)["score"].tolist() == pytest.approx([1.8 / np.hypot(0.6, 1.8), -1.0])
 
 
 def test_damaged_models_name_the_file(spaces, tmp_path):

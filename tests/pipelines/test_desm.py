@@ -1,8 +1,13 @@
 import json
+from argparse import Namespace
 
+import numpy as np
 import pandas as pd
+import pyterrier as pt
 import pytest
 
+from pipelines.common.collection import load
+from pipelines.common.workspace import Workspace
 from pipelines.desm import __main__ as desm
 
 
@@ -18,11 +23,34 @@ def test_both_tables_and_all_figures(run):
         patch.setattr(desm, "embeddings", small_embeddings)
         results = run(desm, "--depth", "20", "--dim", "8")
     three, four = (pd.read_csv(results / f"table{number}.csv") for number in (3, 4))
-    assert len(three) == 2 + 4  # BM25, LSA, and both pairs of spaces trained on documents and on queries
-    assert len(four) == 2 + 4 + 1 + 4
+    assert len(three) == 2 + 12  # BM25, LSA, and six variants of DESM trained on documents and on queries
+    assert len(four) == 2 + 12 + 1 + 12
     assert "BM25 + length prior" in four["system"].tolist()
     assert three["system"].tolist()[:2] == four["system"].tolist()[:2] == ["BM25", "LSA"]
     settings = json.loads((results / "settings.json").read_text())
-    assert len(settings["chosen"]["alpha"]) == 1 + 4
-    pictures = {"figure1", "figure4", "figure5", "alpha", "table3", "table4"}
+    assert len(settings["chosen"]["alpha"]) == 1 + 12
+    pictures = {"figure1", "figure4", "figure5", "alpha", "lengths", "table3", "table4"}
     assert {path.stem for path in results.glob("*.png")} == pictures
+
+
+def test_both_sides_of_a_mixture_score_every_candidate(folder, tmp_path):
+    """Equation 9 by brute force: each side scores every document of the collection."""
+    workspace = Workspace(Namespace(out=tmp_path, seeds=[1]), "desm", load(f"neural:folder:{folder}"))
+    spaces = workspace.spaces("documents", workspace.documents, dim=8, seed=1, min_count=1, verbose=False)
+    reranker, retriever = workspace.desm(spaces, "in-out", "documents", "both")
+    bm25, topics = workspace.index().bm25(), workspace.collection.test.topics
+    short = workspace.index().bm25(num_results=9)
+    shallow = desm.mixed(reranker, retriever % 7, short)
+    shallow[-1].alpha = 0.9
+    found = shallow.transform(topics)
+    everything = topics.merge(pd.DataFrame({"docno": workspace.forward_index().docnos}), how="cross")
+    scores = 0.9 * reranker.transform(everything)["score"] + 0.1 * bm25.transform(everything)["score"]
+    expected = everything.assign(score=scores).set_index(["qid", "docno"])["score"]
+    np.testing.assert_allclose(found["score"], expected[list(zip(found["qid"], found["docno"], strict=True))])
+    lists = pd.concat([(retriever % 7).transform(topics), short.transform(topics)])
+    assert set(zip(found["qid"], found["docno"], strict=True)) == set(zip(lists["qid"], lists["docno"], strict=True))
+    deep = desm.mixed(reranker, retriever, bm25)  # retrieves all 60 documents
+    deep[-1].alpha = 0.9
+    best = pt.model.add_ranks(everything.assign(score=scores)).query("rank < 10").sort_values(["qid", "rank"])
+    ranked = deep.transform(topics).query("rank < 10").sort_values(["qid", "rank"])
+    np.testing.assert_allclose(ranked["score"], best["score"])

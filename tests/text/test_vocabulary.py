@@ -29,6 +29,16 @@ def test_rare_terms_are_left_out():
     assert Vocabulary.build(DOCUMENTS, max_terms=0).terms == []
 
 
+def test_a_subset_keeps_the_counts():
+    vocabulary = Vocabulary.build([["a", "b", "a"], ["c", "a"]])
+    subset = vocabulary.subset(["c", "a"])
+    assert subset.terms == ["c", "a"]
+    assert subset.collection_frequency.tolist() == [1, 3]
+    assert subset.document_frequency.tolist() == [1, 2]
+    assert subset.num_documents == 2
+    assert Vocabulary(["a", "b"]).subset(["b"]).collection_frequency is None
+
+
 def test_ids_and_mapping():
     one, other = Vocabulary(["x", "y", "z"]), Vocabulary(["z", "w", "x"])
     assert one.ids(["y", "q", "x"]).tolist() == [1, -1, 0]

@@ -12,7 +12,8 @@ def explain_desm(model: DESM, query: str, text: Document, *, threshold: float | 
 
     The similarity of a document word is its mean cosine with the query's words, each in its own embedding space. The
     score is the mean of these similarities over the document's words, divided by the length of the centroid (equations
-    5 and 6), so every occurrence has a contribution, and the contributions add up to the score.
+    5 and 6), so every occurrence has a contribution, and the contributions add up to the score. If the model is
+    centred, a word's similarity is that of its unit vector minus the mean: an average word has 0.
 
     Args:
         model: The model.
@@ -27,17 +28,17 @@ def explain_desm(model: DESM, query: str, text: Document, *, threshold: float | 
     """
     query, text = both_texts(model, query, text)
     query_vector = model.encode_queries([query])[0]
-    units = model.spaces.unit_vectors(model.document)
+    vectors = model.document_word_vectors
     words = word_occurrences(text, "document", query)
     ids = np.asarray(model.spaces.vocabulary.ids(words["word"].tolist()), dtype=np.int64)
     known = ids >= 0
     similarity = np.full(len(ids), np.nan)
-    similarity[known] = units[ids[known]] @ query_vector
-    centroid_length = np.linalg.norm(units[ids[known]].sum(axis=0))
+    similarity[known] = vectors[ids[known]] @ query_vector
+    centroid_length = np.linalg.norm(vectors[ids[known]].sum(axis=0))
     words["contribution"] = np.nan_to_num(similarity) / max(centroid_length, 1e-12)
     words["similarity"] = similarity
     if threshold is None:
-        threshold = float(np.quantile(units @ query_vector, 0.9))
+        threshold = float(np.quantile(vectors @ query_vector, 0.9))
     above = np.where(similarity >= threshold, similarity - threshold, np.nan)
     return WordExplanation(
         model=repr(model),

@@ -12,10 +12,13 @@ PASSAGE = "Albuquerque is a <populous> city; the city's population grew."
 def desm() -> pn.DESM:
     words = ["albuquerque", "city", "population", "populous", "is", "grew"]
     vectors = np.random.default_rng(3).normal(size=(2, len(words), 4)).astype("f4")
-    return pn.DESM(pn.EmbeddingSpaces.from_vectors(Vocabulary(words), *vectors))
+    counts = np.arange(6, 0, -1)
+    return pn.DESM(pn.EmbeddingSpaces.from_vectors(Vocabulary(words, counts, counts, 9), *vectors))
 
 
-def test_contributions_add_up_to_the_score(desm):
+@pytest.mark.parametrize("centre", ["none", "document", "both"])
+def test_contributions_add_up_to_the_score(desm, centre):
+    desm = pn.DESM(desm.spaces, centre=centre)
     explanation = pn.explain(desm, "albuquerque city", PASSAGE)
     score = scored(desm, "albuquerque city", PASSAGE)
     assert explanation.to_frame()["contribution"].sum() == pytest.approx(score, abs=1e-6)
@@ -29,6 +32,16 @@ def test_similarity_is_the_mean_cosine_with_the_query(desm):
     assert frame.loc["population", "similarity"] == pytest.approx(float((query @ word).mean()), abs=1e-6)
     assert np.isnan(frame.loc["the", "similarity"])
     assert frame.index[frame["match"]].tolist() == ["albuquerque", "city", "city"]
+
+
+def test_centred_similarity_is_that_of_the_word_less_that_of_the_mean(desm):
+    plain, centred = (
+        pn.explain(pn.DESM(desm.spaces, centre=centre), "albuquerque city", PASSAGE).to_frame()["similarity"]
+        for centre in ("none", "document")
+    )
+    units, counts = desm.spaces.unit_vectors("out"), desm.spaces.vocabulary.collection_frequency
+    mean = np.average(units, axis=0, weights=counts) @ desm.encode_queries(["albuquerque city"])[0]
+    np.testing.assert_allclose(centred, plain - mean, atol=1e-6)
 
 
 def test_html_escapes_and_shades(desm):
