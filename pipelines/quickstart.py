@@ -8,10 +8,9 @@ import pt_neural as pn
 from pipelines.common.arguments import add_pseudo_queries, parsed, parser
 from pipelines.common.collection import load
 from pipelines.common.comparison import Comparison, alpha_picture, mean_curve, tuned, tuned_by_seed
-from pipelines.common.first_stage import LengthPrior, tuned_bm25
+from pipelines.common.first_stage import PRIOR, LengthPrior, tuned_bm25
 from pipelines.common.workspace import Workspace
 
-PRIOR = "BM25 + length prior"
 MEASURES = [nDCG @ 10, RR, R @ 100]
 
 

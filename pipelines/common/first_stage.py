@@ -17,6 +17,7 @@ from pt_neural._evaluation import RunEvaluator
 from pt_neural._frames import with_scores
 from pt_neural.experiment.alpha import assign_folds
 
+PRIOR = "BM25 + length prior"  # the name of the row
 K1 = (0.5, 0.9, 1.2, 1.7, 2.5)
 B = (0.2, 0.4, 0.6, 0.8, 0.95)
 QUERIES = 300  # at most, to choose on

@@ -16,7 +16,7 @@ import pt_neural as pn
 from pipelines.common.arguments import parsed, parser
 from pipelines.common.collection import load
 from pipelines.common.comparison import Comparison, mean_curve, tuned_by_seed
-from pipelines.common.first_stage import LengthPrior, tuned_bm25
+from pipelines.common.first_stage import PRIOR, LengthPrior, tuned_bm25
 from pipelines.common.workspace import Workspace
 from pipelines.desm.figures import figures
 from pipelines.results.folders import ResultFolder
@@ -25,7 +25,7 @@ from pipelines.results.orderings import ORDERINGS, outcome_of
 MEASURES = [nDCG @ 1, nDCG @ 3, nDCG @ 10]
 DEPTH = 100  # documents per query in the runs over all documents
 Seeds = dict[str, dict[int, pt.Transformer]]
-PRIOR = "BM25 + length prior"
+
 VARIANTS = {  # spaces of query and document, and centring
     "IN-IN": ("in-in", "none"),
     "IN-OUT": ("in-out", "none"),

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from pt_neural._arguments import checked_choice, checked_number
-from pt_neural.models.clsm.dssm import TRAINING, checked_towers
+from pt_neural.models.clsm.dssm import TOWERS, TRAINING, checked_towers
 from pt_neural.models.clsm.layers import CosineTowers, max_over_windows
 from pt_neural.rankers.options import TowerOptions
 from pt_neural.rankers.readers.hashed_ngrams import HashedNgrams, HashedTexts, HashingLayer
@@ -56,6 +56,11 @@ class CLSM(TowerRanker):
     artifact_format = "clsm"
     own_options: ClassVar[dict[str, Any]] = {"batch_size": 8192}
     own_training: ClassVar[dict[str, Any]] = TRAINING
+    recipes: ClassVar[dict[str, dict[str, Any]]] = {
+        "few": {**TOWERS, "window": 1},
+        "some": {**TOWERS, "window": 1},
+        "many": {**TOWERS, "shared": False},
+    }
 
     def __init__(
         self,

@@ -21,6 +21,7 @@ TRAINING = {
     "gamma": 10.0,
     "negatives": "in-batch",
 }
+TOWERS = {"shared": True, "learning_rate": 3e-4, "negatives": "in-batch", "epochs": 60, "patience": 5}
 
 
 def checked_towers(shared: bool, ngram_sizes: Sequence[int]) -> tuple[bool, tuple[int, ...]]:
@@ -60,6 +61,11 @@ class DSSM(TowerRanker):
     artifact_format = "dssm"
     own_options: ClassVar[dict[str, Any]] = {"batch_size": 8192}
     own_training: ClassVar[dict[str, Any]] = TRAINING
+    recipes: ClassVar[dict[str, dict[str, Any]]] = {
+        "few": TOWERS,
+        "some": TOWERS,
+        "many": {**TOWERS, "shared": False},
+    }
 
     def __init__(
         self,
