@@ -175,7 +175,7 @@ class Ranker(pt.Transformer):
         self._training = training or Training()
 
     @classmethod
-    def recipe(cls, queries: str | int, *args: Any, training: Training | None = None, **options: Any) -> Self:
+    def recipe(cls, queries: str | int, *, training: Training | None = None, **options: Any) -> Self:
         """An unfitted ranker with settings that suit so many training queries.
 
         The class itself has the settings of its paper. A recipe has those that were best on dev queries of public
@@ -185,9 +185,8 @@ class Ranker(pt.Transformer):
         Args:
             queries: ``"few"`` training queries (some thousand), ``"some"`` (tens of thousands), ``"many"`` (more), or
                 their number.
-            *args: Positional arguments of the ranker.
             training: Settings that differ from the defaults of :class:`~pt_neural.Training` and so take precedence.
-            **options: Arguments of the ranker, which take precedence.
+            **options: Arguments of the ranker by name, which take precedence.
 
         Raises:
             ValueError: If the ranker has no recipes, or the size is unknown.
@@ -205,7 +204,7 @@ class Ranker(pt.Transformer):
         settings = {key: value for key, value in cls.recipes[name].items() if key in names}
         own = {key: value for key, value in cls.recipes[name].items() if key not in names}
         given = {} if training is None else training.changed()
-        return cls(*args, training=Training(**{**settings, "recipe": name, **given}), **{**own, **options})
+        return cls(training=Training(**{**settings, "recipe": name, **given}), **{**own, **options})
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Re-rank a result frame; see the class for the columns that it needs."""

@@ -39,7 +39,7 @@ def test_numbers_of_queries_have_names():
 
 
 def test_what_the_user_gives_takes_precedence():
-    ranker = pn.CLSM.recipe("few", 5, dim=7, shared=False, training=pn.Training(seed=5, epochs=2, learning_rate=0.5))
+    ranker = pn.CLSM.recipe("few", window=5, dim=7, shared=False, training=pn.Training(seed=5, epochs=2, learning_rate=0.5))
     assert (ranker.window, ranker.dim, ranker.shared) == (5, 7, False)
     assert (ranker.training.seed, ranker.training.epochs, ranker.training.learning_rate) == (5, 2, 0.5)
     assert ranker.training.recipe == "few"
@@ -47,7 +47,7 @@ def test_what_the_user_gives_takes_precedence():
 
 
 def test_what_is_no_recipe_is_refused():
-    with pytest.raises(ValueError, match="queries must be 'few', 'some' or 'many', not 'none'"):
+    with pytest.raises(ValueError, match="queries must be one of 'few', 'some', 'many', not 'none'"):
         pn.DSSM.recipe("none")
     with pytest.raises(ValueError, match="LSA has no recipes"):
         pn.LSA.recipe("few")
