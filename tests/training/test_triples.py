@@ -12,7 +12,7 @@ from ir_datasets.util import LocalDownload
 
 import pt_neural as pn
 from pt_neural.rankers import trained
-from pt_neural.training.triples import TripleStream
+from pt_neural.training.triples import TripleBatches, TripleStream
 from tests.rankers import fitted as small
 from tests.rankers.test_trained import DEV, DEV_QRELS, QUERY_WORDS, TRAIN, TRAIN_QRELS, assert_same, ndcg
 
@@ -77,6 +77,20 @@ def test_an_iterator_ends(size):
         read.append(list(stream.epoch()))
     assert list(chain(*read)) == TRIPLES
     assert len(read) == (4 if size == 16 else 1)
+
+
+def test_devices_take_turns(documents):
+    def batches(rank, devices):
+        read = TripleBatches(
+            TripleStream(TRIPLES, "qid", None), 10, documents, TOPICS, lambda queries, numbers, *rows: (queries, rows)
+        )
+        return [[queries[row] for row in rows[0]] for (queries, rows), *_ in read.loader(rank, devices)]
+
+    alone = batches(0, 1)
+    assert list(chain(*alone)) == [TEXT_OF[qid] for qid, *_ in TRIPLES]
+    assert [len(batch) for batch in alone] == [10] * 6 + [4]
+    assert batches(0, 2) == alone[0:6:2]
+    assert batches(1, 2) == alone[1:6:2]
 
 
 # What is learned
