@@ -12,6 +12,11 @@ from pipelines.common.first_stage import LengthPrior, tuned_bm25
 from pipelines.common.workspace import Workspace
 
 PRIOR = "BM25 + length prior"
+DESMS = {
+    "DESM IN-OUT": ("in-out", "none"),
+    "DESM IN-OUT centred": ("in-out", "both"),
+    "DESM IN-IN": ("in-in", "none"),
+}
 MEASURES = [nDCG @ 10, RR, R @ 100]
 
 
@@ -42,11 +47,11 @@ def main() -> None:
     if learning.collection.train is not None:
         first = candidates if learning is workspace else tuned_bm25(learning) % 100
         examples = learning.collection.examples(first)
-    rankers = {"DESM IN-OUT": {}, "DESM IN-IN": {}, "DSSM": {}}
+    rankers = {name: {} for name in (*DESMS, "DSSM")}
     for seed in arguments.seeds:
         spaces = workspace.spaces("documents", workspace.documents, dim=200, seed=seed)
-        for pair in ("in-out", "in-in"):
-            rankers[f"DESM {pair.upper()}"][seed] = workspace.desm(spaces, pair, f"documents-seed{seed}")
+        for name, (pair, centre) in DESMS.items():
+            rankers[name][seed] = workspace.desm(spaces, pair, f"documents-seed{seed}", centre)
         if learning.collection.train is not None:
             training = pn.Training(epochs=arguments.epochs, seed=seed)
             dssm = pn.DSSM(training=training, documents=learning.forward_index())
