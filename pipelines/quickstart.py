@@ -11,6 +11,11 @@ from pipelines.common.comparison import Comparison, alpha_picture, mean_curve, t
 from pipelines.common.first_stage import PRIOR, LengthPrior, tuned_bm25
 from pipelines.common.workspace import Workspace
 
+DESMS = {
+    "DESM IN-OUT": ("in-out", "none"),
+    "DESM IN-OUT centred": ("in-out", "both"),
+    "DESM IN-IN": ("in-in", "none"),
+}
 MEASURES = [nDCG @ 10, RR, R @ 100]
 
 
@@ -41,11 +46,11 @@ def main() -> None:
     if learning.collection.train is not None:
         first = candidates if learning is workspace else tuned_bm25(learning) % 100
         examples = learning.collection.examples(first)
-    rankers = {"DESM IN-OUT": {}, "DESM IN-IN": {}, "DSSM": {}}
+    rankers = {name: {} for name in (*DESMS, "DSSM")}
     for seed in arguments.seeds:
         spaces = workspace.spaces("documents", workspace.documents, dim=200, seed=seed)
-        for pair in ("in-out", "in-in"):
-            rankers[f"DESM {pair.upper()}"][seed] = workspace.desm(spaces, pair, f"documents-seed{seed}")
+        for name, (pair, centre) in DESMS.items():
+            rankers[name][seed] = workspace.desm(spaces, pair, f"documents-seed{seed}", centre)
         if learning.collection.train is not None:
             training = pn.Training(epochs=arguments.epochs, seed=seed)
             dssm = pn.DSSM(training=training, documents=learning.forward_index())

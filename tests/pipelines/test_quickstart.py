@@ -15,13 +15,13 @@ def test_it_writes_table_runs_settings_and_pictures(results):
     table = pd.read_csv(results / "table.csv")
     first_stages = ["BM25", "BM25 (k1 0.9, b 0.4)", "BM25 + length prior", "query likelihood", "SDM"]
     assert table["system"].tolist()[:5] == first_stages
-    assert len(table) == 17
+    assert len(table) == 21
     assert table["system"].tolist()[-2:] == ["all documents, DSSM", "all documents, BM25 + DSSM"]
     assert {"table.md", "alpha.png", "settings.json", "table.png"} <= {path.name for path in results.iterdir()}
-    assert len(list((results / "runs").glob("*.res.gz"))) == 17
+    assert len(list((results / "runs").glob("*.res.gz"))) == 21
     settings = json.loads((results / "settings.json").read_text())
     assert settings["arguments"]["seeds"] == [13]
-    assert len(settings["chosen"]["alpha"]) == 7
+    assert len(settings["chosen"]["alpha"]) == 9
     assert settings["chosen"]["bm25"].startswith("BM25(")
     assert "torch" in settings["packages"]
     assert settings["command"].startswith("python -m pipelines.quickstart --dataset neural:folder:")
@@ -40,5 +40,5 @@ def test_a_second_run_builds_nothing_unless_a_setting_differs(run, results, caps
 @pytest.mark.long
 def test_without_training_and_dev_queries_alpha_is_chosen_by_folds(run, test_only):
     table = pd.read_csv(run(quickstart, dataset=test_only) / "table.csv")
-    assert len(table) == 13
+    assert len(table) == 17
     assert not table["system"].str.contains("DSSM").any()
