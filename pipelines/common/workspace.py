@@ -235,7 +235,7 @@ class Workspace:
 
     def _marked(self, table: pd.DataFrame, caption: str) -> tuple[pd.DataFrame, str]:
         """The table with the rankers marked that learned from pseudo-queries, if there are any."""
-        if self.learning is self or "system" not in table:
+        if not self.learned or self.learning is self or "system" not in table:
             return table, caption
         marked = [f"{name} †" if any(learned in name for learned in self.learned) else name for name in table["system"]]
         kind = self.arguments.pseudo_queries
