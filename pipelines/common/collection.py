@@ -7,6 +7,8 @@ from pathlib import Path
 import pandas as pd
 import pyterrier as pt
 
+from pt_neural.text import tokenise
+
 SPLITS = ("train", "dev", "test")
 FIELDS = ("title", "text")
 FOLDER = "neural:folder:"
@@ -72,11 +74,17 @@ class Collection:
 
 
 def load(name: str) -> Collection:
-    """Load ``neural:...``, ``irds:...`` or any other dataset that PyTerrier knows."""
+    """Load ``neural:...``, ``irds:...`` or any other dataset that PyTerrier knows.
+
+    Training queries with the tokens of a test query are left out, and a line says how many. A query that is in both
+    splits under the same qid stays: it is a page some of whose links are to be learned, and others to be found.
+    """
     dataset = pt.get_dataset(name)
     splits = {split: _split(dataset, split) for split in SPLITS}
     if splits["test"] is None:
         splits["test"] = Split(dataset.get_topics(), dataset.get_qrels())
+    elif splits["train"] is not None:
+        splits["train"] = _without_test_queries(splits["train"], splits["test"], short_name(name))
     return Collection(name, dataset, **splits)
 
 
@@ -85,6 +93,18 @@ def with_pseudo_queries(collection: Collection, folder: Path) -> Collection:
     dataset = pt.get_dataset(f"{FOLDER}{folder}")
     train, dev = (_split(dataset, split) for split in ("train", "dev"))
     return Collection(f"{FOLDER}{folder}", dataset, train, dev, collection.test)
+
+
+def _without_test_queries(train: Split, test: Split, name: str) -> Split:
+    """The training queries whose tokens are not those of a test query with another qid."""
+    tested = set(map(tuple, map(tokenise, test.topics["query"])))
+    same = train.topics["query"].map(lambda query: tuple(tokenise(query)) in tested)
+    left_out = train.topics["qid"][same & ~train.topics["qid"].isin(test.topics["qid"])]
+    if left_out.empty:
+        return train
+    print(f"{name}: {len(left_out):,} training queries left out, which have the words of a test query", flush=True)
+    frames = train.topics, train.qrels
+    return Split(*(frame[~frame["qid"].isin(left_out)].reset_index(drop=True) for frame in frames))
 
 
 def short_name(name: str) -> str:

@@ -16,6 +16,7 @@ from pipelines.common.comparison import Comparison
 from pipelines.common.runs import SavedRuns
 from pipelines.common.trained import chosen_grades, hard_negatives
 from pipelines.common.workspace import Workspace, _digest, markdown
+from tests.pipelines.conftest import write_collection
 
 QIDS = [f"q{number}" for number in range(12)]
 
@@ -137,6 +138,18 @@ def test_significance_is_of_the_mean_over_seeds(split, tmp_path):
     systems = {"half": ranker([2] * 12), "one": always, "two": {13: always, 14: once}}
     table = compared(systems, split, [RR], tmp_path, {"half": "*"})
     assert table["RR"].tolist() == ["0.5000", "1.0000*", "0.5417 ± 0.6482"]  # the means differ in one query
+
+
+def test_training_queries_with_the_words_of_a_test_query_are_left_out(tmp_path, capsys):
+    documents = [{"_id": "d1", "title": "", "text": "words"}]
+    texts = {"q1": "File I/O", "q2": "file i o", "q3": "i o file", "q4": "other words", "page": "a page"}
+    queries = [{"_id": qid, "text": text} for qid, text in texts.items()]
+    qrels = {"train": ["q2", "q3", "q4", "page"], "dev": ["q4"], "test": ["q1", "page"]}
+    qrels = {split: [(qid, "d1", 1) for qid in qids] for split, qids in qrels.items()}
+    folder = write_collection(tmp_path / "leaking", documents, queries, qrels)
+    train = load(f"neural:folder:{folder}").train
+    assert train.topics["qid"].tolist() == train.qrels["qid"].tolist() == ["q3", "q4", "page"]
+    assert capsys.readouterr().out == ("leaking: 1 training queries left out, which have the words of a test query\n")
 
 
 @pytest.fixture
