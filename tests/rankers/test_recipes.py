@@ -39,7 +39,9 @@ def test_numbers_of_queries_have_names():
 
 
 def test_what_the_user_gives_takes_precedence():
-    ranker = pn.CLSM.recipe("few", window=5, dim=7, shared=False, training=pn.Training(seed=5, epochs=2, learning_rate=0.5))
+    ranker = pn.CLSM.recipe(
+        "few", window=5, dim=7, shared=False, training=pn.Training(seed=5, epochs=2, learning_rate=0.5)
+    )
     assert (ranker.window, ranker.dim, ranker.shared) == (5, 7, False)
     assert (ranker.training.seed, ranker.training.epochs, ranker.training.learning_rate) == (5, 2, 0.5)
     assert ranker.training.recipe == "few"
