@@ -51,7 +51,7 @@ def main() -> None:
         )
         comparison.save(workspace, "table", list(rankers.systems), {"BM25": "*"}, caption)
         rankers.histories().to_csv(workspace.results / "histories.csv", index=False)
-        workspace.save_settings(bm25=repr(rankers.bm25), reports=rankers.reports, alpha=rankers.alphas)
+        workspace.save_settings(bm25=repr(rankers.bm25), alpha=rankers.alphas)
         workspace.save_picture("alpha", alpha_picture(rankers.curves, "Mixtures with BM25"))
     print(f"\nThe table, runs and pictures are in {workspace.results}.")
 
@@ -78,7 +78,6 @@ class Rankers:
         systems: The systems, by name.
         curves: For each mixture the mean of its alpha curves.
         alphas: The chosen weight of each mixture and seed.
-        reports: What came of each training.
     """
 
     def __init__(self, workspace: Workspace, arguments: argparse.Namespace):
@@ -92,7 +91,6 @@ class Rankers:
         self.systems: dict[str, System] = {"BM25": self.candidates, PRIOR: prior}
         self.curves: dict[str, AlphaCurve] = {PRIOR: curve}
         self.alphas: dict[str, float] = {PRIOR: curve.alpha}
-        self.reports: dict[str, str] = {}
         self._histories: list[pd.DataFrame] = []
 
     def add(self, key: str) -> None:

@@ -7,7 +7,14 @@ from ir_measures import RR, R, nDCG
 import pt_neural as pn
 from pipelines.common.arguments import add_pseudo_queries, parsed, parser
 from pipelines.common.collection import load
-from pipelines.common.comparison import Comparison, alpha_picture, mean_curve, tuned, tuned_by_seed
+from pipelines.common.comparison import (
+    Comparison,
+    alpha_picture,
+    mean_curve,
+    mixed_over_all,
+    tuned,
+    tuned_by_seed,
+)
 from pipelines.common.first_stage import PRIOR, LengthPrior, tuned_bm25
 from pipelines.common.workspace import Workspace
 
@@ -53,7 +60,8 @@ def main() -> None:
             rankers[name][seed] = workspace.desm(spaces, pair, f"documents-seed{seed}", centre)
         if learning.collection.train is not None:
             training = pn.Training(epochs=arguments.epochs, seed=seed)
-            dssm = pn.DSSM(training=training, documents=learning.forward_index())
+            queries = len(learning.collection.train.judged)
+            dssm = pn.DSSM.recipe(queries, training=training, documents=learning.forward_index())
             dssm = workspace.trained(dssm, *examples, documents=workspace.forward_index())
             rankers["DSSM"][seed] = dssm, dssm.retriever(dssm.vectors)
             workspace.learned.add("DSSM")
@@ -69,7 +77,8 @@ def main() -> None:
                 seed: candidates >> pn.Mixture(reranker, normalise="minmax") for seed, (reranker, _) in seeds.items()
             },
             "all documents": {
-                seed: pn.Mixture(retriever, bm25, normalise="minmax") for seed, (_, retriever) in seeds.items()
+                seed: mixed_over_all(reranker, retriever, bm25, normalise="minmax")
+                for seed, (reranker, retriever) in seeds.items()
             },
         }
         for systems, (setting, by_seed) in zip((telescoped, full), mixtures.items(), strict=True):

@@ -118,7 +118,7 @@ class Search:
         queries = min(SIZES[size] or len(self.train.judged), len(self.train.judged))
         caption = f"{key}, {queries:,} training queries of {self.workspace.collection.label}: {MEASURE} of "
         caption += f"{self.arguments.queries:,} dev queries, BM25 {bm25:.4f}"
-        self.workspace.save_table(f"{key}-{size}", table.round(4).fillna(""), caption)
+        self.workspace.save_table(f"{key}-{size}", table.round(4).astype(object).fillna(""), caption)
 
     def _drawn(self, key: str, size: str) -> list[dict[str, Any]]:
         """The settings of each trial, none twice: those of the class first."""

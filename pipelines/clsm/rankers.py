@@ -8,7 +8,7 @@ from ir_measures import nDCG
 
 import pt_neural as pn
 from pipelines.clsm.statistical import StatisticalRankers
-from pipelines.common.comparison import System, mean_curve, tuned_by_seed
+from pipelines.common.comparison import System, mean_curve, mixed_over_all, tuned_by_seed
 from pipelines.common.trained import ModelSpec, TrainedRankers
 from pipelines.common.workspace import Workspace
 from pt_neural.experiment import AlphaCurve
@@ -89,7 +89,8 @@ class Rankers(TrainedRankers):
         telescoped, full = {}, {}
         for seed, model in self.trained(spec).items():
             telescoped[seed] = self.candidates >> pn.Mixture(model, normalise="minmax")
-            full[seed] = pn.Mixture(model.retriever(model.vectors), self.bm25, normalise="minmax")
+            retriever = model.retriever(model.vectors)
+            full[seed] = mixed_over_all(model, retriever, self.bm25, normalise="minmax")
         mixtures = zip(SETTINGS, (telescoped, full), strict=True)
         return self._put(name, *(self._tuned(name, setting, by_seed) for setting, by_seed in mixtures))
 

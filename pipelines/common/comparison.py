@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -177,6 +178,20 @@ def tuned_by_seed(
     """Choose an alpha for the mixture of each seed."""
     both = {key: tuned(mixture, collection, measure, seed) for key, mixture in mixtures.items()}
     return {key: system for key, (system, _) in both.items()}, {key: curve for key, (_, curve) in both.items()}
+
+
+def mixed_over_all(
+    reranker: pt.Transformer, retriever: pt.Transformer, bm25: pt.Transformer, **options: Any
+) -> pt.Transformer:
+    """A mixture over all documents: what either side retrieves is scored by both (DESM paper, equation 9).
+
+    Args:
+        reranker: Scores documents by docno.
+        retriever: The same ranker over all documents.
+        bm25: The other side.
+        **options: Arguments of the mixture.
+    """
+    return (bm25 | retriever) >> pn.Mixture(reranker, bm25, **options)
 
 
 def mean_curve(curves: Mapping[int, AlphaCurve]) -> AlphaCurve:

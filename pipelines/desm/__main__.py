@@ -15,7 +15,7 @@ from ir_measures import nDCG
 import pt_neural as pn
 from pipelines.common.arguments import parsed, parser
 from pipelines.common.collection import load
-from pipelines.common.comparison import Comparison, mean_curve, tuned_by_seed
+from pipelines.common.comparison import Comparison, mean_curve, mixed_over_all, tuned_by_seed
 from pipelines.common.first_stage import PRIOR, LengthPrior, tuned_bm25
 from pipelines.common.workspace import Workspace
 from pipelines.desm.figures import figures
@@ -51,7 +51,7 @@ def main() -> None:
     mixtures, curves = {}, {}
     mixtures[PRIOR], curves[PRIOR] = tuned_by_seed(shorter, collection, nDCG @ 10, arguments.seed)
     for name, seeds in retrievers.items():
-        by_seed = {seed: mixed(rerankers[name][seed], retriever, bm25) for seed, retriever in seeds.items()}
+        by_seed = {seed: mixed_over_all(rerankers[name][seed], retriever, bm25) for seed, retriever in seeds.items()}
         mixtures[f"BM25 + {name}"], curves[name] = tuned_by_seed(by_seed, collection, nDCG @ 10, arguments.seed)
     lsa = workspace.lsa(arguments.dim, arguments.seed)
     telescoped = {"BM25": candidates, "LSA": candidates >> lsa}
@@ -97,11 +97,6 @@ def models(workspace: Workspace, arguments: argparse.Namespace) -> tuple[Seeds, 
             both = workspace.desm(spaces, pair, f"{corpus}-seed{seed}", centre)
             rerankers[name][seed], retrievers[name][seed] = both
     return dict(rerankers), dict(retrievers)
-
-
-def mixed(reranker: pn.DESM, retriever: pt.Transformer, bm25: pt.Transformer) -> pt.Transformer:
-    """A mixture over all documents (equation 9): both sides score whatever either of them retrieves."""
-    return (bm25 | retriever) >> pn.Mixture(reranker, bm25)
 
 
 def each(systems: Seeds, change: Callable[[pt.Transformer], pt.Transformer]) -> Seeds:

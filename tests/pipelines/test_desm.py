@@ -7,6 +7,7 @@ import pyterrier as pt
 import pytest
 
 from pipelines.common.collection import load
+from pipelines.common.comparison import mixed_over_all
 from pipelines.common.workspace import Workspace
 from pipelines.desm import __main__ as desm
 
@@ -40,7 +41,7 @@ def test_both_sides_of_a_mixture_score_every_candidate(folder, tmp_path):
     reranker, retriever = workspace.desm(spaces, "in-out", "documents", "both")
     bm25, topics = workspace.index().bm25(), workspace.collection.test.topics
     short = workspace.index().bm25(num_results=9)
-    shallow = desm.mixed(reranker, retriever % 7, short)
+    shallow = mixed_over_all(reranker, retriever % 7, short)
     shallow[-1].alpha = 0.9
     found = shallow.transform(topics)
     everything = topics.merge(pd.DataFrame({"docno": workspace.forward_index().docnos}), how="cross")
@@ -49,7 +50,7 @@ def test_both_sides_of_a_mixture_score_every_candidate(folder, tmp_path):
     np.testing.assert_allclose(found["score"], expected[list(zip(found["qid"], found["docno"], strict=True))])
     lists = pd.concat([(retriever % 7).transform(topics), short.transform(topics)])
     assert set(zip(found["qid"], found["docno"], strict=True)) == set(zip(lists["qid"], lists["docno"], strict=True))
-    deep = desm.mixed(reranker, retriever, bm25)  # retrieves all 60 documents
+    deep = mixed_over_all(reranker, retriever, bm25)  # retrieves all 60 documents
     deep[-1].alpha = 0.9
     best = pt.model.add_ranks(everything.assign(score=scores)).query("rank < 10").sort_values(["qid", "rank"])
     ranked = deep.transform(topics).query("rank < 10").sort_values(["qid", "rank"])

@@ -16,7 +16,7 @@ def components(name):
 
 def test_every_network_has_recipes():
     networks = [name for name in NAMES if hasattr(fitted.ranker_class(name), "make_network")]
-    assert WITH == networks
+    assert networks == WITH
     for name in WITH:
         assert list(fitted.ranker_class(name).recipes) == list(RECIPES)
 
@@ -39,9 +39,8 @@ def test_numbers_of_queries_have_names():
 
 
 def test_what_the_user_gives_takes_precedence():
-    ranker = pn.CLSM.recipe(
-        "few", window=5, dim=7, shared=False, training=pn.Training(seed=5, epochs=2, learning_rate=0.5)
-    )
+    training = pn.Training(seed=5, epochs=2, learning_rate=0.5)
+    ranker = pn.CLSM.recipe("few", window=5, dim=7, shared=False, training=training)
     assert (ranker.window, ranker.dim, ranker.shared) == (5, 7, False)
     assert (ranker.training.seed, ranker.training.epochs, ranker.training.learning_rate) == (5, 2, 0.5)
     assert ranker.training.recipe == "few"

@@ -79,6 +79,11 @@ class DRMM(InteractionRanker):
         "batch_size": 64,
         "learning_rate": 5e-3,
     }
+    recipes: ClassVar[dict[str, dict[str, Any]]] = {
+        "few": {"epochs": 40, "patience": 5},
+        "some": {"max_groups": 8_000, "epochs": 40, "patience": 5},
+        "many": {"max_groups": 100_000, "epochs": 40, "patience": 5},
+    }
 
     def __init__(
         self,

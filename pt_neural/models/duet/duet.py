@@ -21,6 +21,7 @@ from pt_neural.text import ForwardIndex
 
 PAIRS_PER_ROUND = 8  # pairs of one document, so that documents with many queries do not fill a batch with padding
 QUERIES_PER_STEP = 4096
+_SMALL = {"filters": 100, "hidden": 100, "document_terms": 200, "epochs": 30, "patience": 4}
 
 
 class DuetRanker(InteractionRanker):
@@ -43,6 +44,11 @@ class DuetRanker(InteractionRanker):
         "negatives": "retrieved",
         "batch_size": 64,
         "learning_rate": 1e-3,
+    }
+    recipes: ClassVar[dict[str, dict[str, Any]]] = {
+        "few": _SMALL,
+        "some": {**_SMALL, "max_groups": 8_000},
+        "many": {"max_groups": 100_000},
     }
 
     def __init__(

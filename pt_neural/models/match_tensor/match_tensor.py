@@ -28,6 +28,12 @@ TRAINING = {
     "batch_size": 40,
     "learning_rate": 1e-3,
 }
+_HARD = {"negatives": "retrieved", "positives": "retrieved", "patience": 3}
+RECIPES = {
+    "few": _HARD,
+    "some": {**_HARD, "max_groups": 8_000, "epochs": 30},
+    "many": {**_HARD, "max_groups": 100_000, "epochs": 30},
+}
 TERMS_PER_BLOCK = 16_384  # read at a time, so that intermediate results stay in the processor's cache
 DOCUMENTS_AT_ONCE = 8192  # in memory, some 250 MB if each has 200 rows of 40 numbers
 PAIRS_PER_STEP = 32  # matched at a time, so that intermediate results stay in the processor's cache
@@ -45,6 +51,7 @@ class MatchTensorRanker(InteractionRanker):
     components: ClassVar[dict[str, Callable[..., Any]]] = {"spaces": EmbeddingSpaces.load}
     learning_settings: ClassVar[tuple[str, ...]] = ("dropout",)
     own_training: ClassVar[dict[str, Any]] = TRAINING
+    recipes: ClassVar[dict[str, dict[str, Any]]] = RECIPES
     terms_per_block: ClassVar[int] = TERMS_PER_BLOCK
     compares_wholes: ClassVar[bool]
 

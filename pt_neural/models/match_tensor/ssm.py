@@ -18,6 +18,7 @@ from pt_neural.models.match_tensor.encoders import (
     max_over_texts,
 )
 from pt_neural.models.match_tensor.match_tensor import (
+    RECIPES,
     TERMS_PER_BLOCK,
     TRAINING,
     make_word_reader,
@@ -90,6 +91,7 @@ class SSM(TowerRanker):
     components: ClassVar[dict[str, Callable[..., Any]]] = {"spaces": EmbeddingSpaces.load}
     learning_settings: ClassVar[tuple[str, ...]] = ("dropout",)
     own_training: ClassVar[dict[str, Any]] = TRAINING
+    recipes: ClassVar[dict[str, dict[str, Any]]] = RECIPES
     terms_per_block: ClassVar[int] = TERMS_PER_BLOCK
     least_score: ClassVar[float] = -20.0
 
