@@ -30,7 +30,7 @@ def main() -> None:
     """Print one table of first stages, rankers and mixtures; save it with its runs and the alpha curves."""
     arguments = parser(__doc__)
     arguments.add_argument("--queries", type=int, default=500, help="test queries, and as many to tune alpha on")
-    arguments.add_argument("--epochs", type=int, default=6, help="maximum number of epochs for training DSSM")
+    arguments.add_argument("--epochs", type=int, default=8, help="maximum number of epochs for training DSSM")
     add_pseudo_queries(arguments)
     arguments = parsed(arguments)
     started = time.perf_counter()

@@ -11,6 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from pipelines.clsm.paper import TABLES as CLSM
+from pipelines.common.comparison import LEVEL, MAIN
 from pipelines.common.paper import PaperTable
 from pipelines.common.workspace import markdown
 from pipelines.desm.paper import TABLES as DESM
@@ -19,6 +20,7 @@ from pipelines.match_tensor.paper import TABLES as MATCH_TENSOR
 from pipelines.results.folders import ResultFolder, result_folders
 from pipelines.results.orderings import ORDERINGS, Ordering, outcome_of
 from pipelines.ssi import paper as ssi
+from pt_neural.experiment import significance
 
 INTRODUCTION = """\
 # Results
@@ -42,6 +44,14 @@ BESIDE = """\
 Ours is the mean over test queries, ± the standard deviation over seeds if there are several. A dash means that a row
 was not run, for instance because a collection has no training queries, or that the paper does not have it.
 """
+LEARNED = """\
+## What was learned
+
+nDCG@10 of BM25's candidates, re-ranked by rankers alone and by mixtures with BM25. Its k1 and b, and the weights of the
+mixtures, were chosen on dev queries. ± is the standard deviation over seeds, and * means that the mean over
+seeds differs from BM25, p < 0.05 by a paired t-test over queries with Holm's correction. With one seed, another training
+may give another result.
+"""
 COMMANDS = """\
 ## How this was made
 
@@ -54,6 +64,10 @@ SSI_TABLES = {
     "2": "Table 2, all words, documents as queries",
     "4": "Table 4, dimensions of U and V, limited dictionary",
     "9": "Table 9, queries in another language, limited dictionaries",
+}
+PIPELINES_OF_LEARNING = {
+    "mixtures": "Rankers with the settings of their recipes",
+    "pretraining": "DSSM, pre-trained on pseudo-queries",
 }
 SSI_MEASURES = {"MAP": 2, "Rank loss, %": 1}  # and their columns in the paper's tables
 
@@ -84,6 +98,7 @@ def page(folders: Sequence[ResultFolder]) -> Iterator[str]:
         yield from table_section(table, folders)
     for number, title in SSI_TABLES.items():
         yield from ssi_section(number, title, folders)
+    yield from learned(folders)
     yield COMMANDS
     yield from commands(folders)
 
@@ -166,6 +181,38 @@ def ssi_section(number: str, title: str, folders: Sequence[ResultFolder]) -> Ite
         if len(columns) > 1:
             yield f"### SSI, {title}: {measure}\n"
             yield markdown(pd.DataFrame({"system": [ssi.NAMES[row] for row in rows], **columns})) + "\n"
+
+
+def learned(folders: Sequence[ResultFolder]) -> Iterator[str]:
+    """What trained rankers gain over BM25, and what pre-training gains; nothing if neither was run."""
+    parts = []
+    for pipeline, title in PIPELINES_OF_LEARNING.items():
+        columns = dict(_beside_bm25(folder) for folder in folders if folder.pipeline == pipeline)
+        if columns:
+            rows = dict.fromkeys(name for cells in columns.values() for name in cells)
+            frame = pd.DataFrame(
+                {"system": list(rows), **{key: map(cells.get, rows) for key, cells in columns.items()}}
+            )
+            parts += [f"### {title}\n", markdown(frame.fillna("–")) + "\n"]
+    if parts:
+        yield LEARNED
+        yield from parts
+
+
+def _beside_bm25(folder: ResultFolder) -> tuple[str, dict[str, str]]:
+    """The heading of a collection, and its mean of each system, marked if it differs from BM25."""
+    values = folder.values("runs")
+    values = values[values["measure"] == str(MAIN)]
+    order = values["system"].drop_duplicates()
+    by_query = values.pivot_table("value", "qid", "system")[order]
+    differs = significance(by_query, "BM25").set_index("system")["corrected"] < LEVEL
+    cells = {}
+    for name in order:
+        means = values[values["system"] == name].groupby("seed")["value"].mean()
+        deviation = f" ± {means.std(ddof=1):.3f}" if len(means) > 1 else ""
+        cells[name] = f"{means.mean():.3f}{deviation}{'*' * bool(differs.get(name, False))}"
+    seeds = max(1, values.loc[values["seed"] != "", "seed"].nunique())
+    return f"{_heading(folder, values)[:-1]}, {seeds} seed{'s' * (seeds > 1)})", cells
 
 
 def commands(folders: Iterable[ResultFolder]) -> Iterator[str]:

@@ -168,3 +168,20 @@ def test_without_results_it_says_what_to_do(monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "argv", ["results", "--out", str(tmp_path)])
     with pytest.raises(SystemExit, match="run pipelines first"):
         results.main()
+
+
+def test_what_was_learned_stands_beside_bm25(tmp_path):
+    bm25 = np.random.default_rng(3).random(30) / 2
+    better = {f"BM25 + DSSM, seed {seed}": bm25 + 0.1 * seed + 0.01 * bm25 for seed in (1, 2)}
+    save(
+        tmp_path, "mixtures", "cacm", "runs", {"BM25": bm25, **better, "DSSM, seed 1": bm25[::-1], "DSSM, seed 2": bm25}
+    )
+    save(tmp_path, "pretraining", "cacm", "runs", {"BM25": bm25, "DSSM, untrained": bm25 / 2})
+    page = "\n".join(results.learned(list(result_folders(tmp_path))))
+    means = f"{bm25.mean():.3f}", f"{1.01 * bm25.mean() + 0.15:.3f} ± 0.071*", f"{bm25.mean():.3f} ± 0.000"
+    for name, cell in zip(("BM25", "BM25 + DSSM", "DSSM"), means, strict=True):
+        assert f"| {name} | {cell} |" in page
+    assert "| system | cacm (30 queries, 2 seeds) |" in page
+    assert "| system | cacm (30 queries, 1 seed) |" in page
+    assert f"| DSSM, untrained | {bm25.mean() / 2:.3f}* |" in page
+    assert not list(results.learned([]))
