@@ -47,10 +47,10 @@ was not run, for instance because a collection has no training queries, or that 
 LEARNED = """\
 ## What was learned
 
-nDCG@10 of BM25's candidates, re-ranked by rankers alone and by mixtures with BM25. Its k1 and b, and the weights of the
-mixtures, were chosen on dev queries. ± is the standard deviation over seeds, and * means that the mean over
-seeds differs from BM25, p < 0.05 by a paired t-test over queries with Holm's correction. With one seed, another training
-may give another result.
+nDCG@10 of BM25's candidates, re-ranked by rankers alone and by mixtures with BM25. Its k1 and b, and the weights of
+mixtures, were chosen on dev queries. ± is the standard deviation over seeds, and * means that the mean over seeds
+differs from BM25, p < 0.05 by a paired t-test over queries with Holm's correction. With one seed, another training may
+give another result.
 """
 COMMANDS = """\
 ## How this was made
