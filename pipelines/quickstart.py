@@ -24,6 +24,7 @@ DESMS = {
     "DESM IN-IN": ("in-in", "none"),
 }
 MEASURES = [nDCG @ 10, RR, R @ 100]
+ALL = "all documents, "
 
 
 def main() -> None:
@@ -93,7 +94,8 @@ def main() -> None:
     caption = f"{collection.label}, {len(collection.test.topics):,} test queries; * differs from BM25 with p < 0.05"
     comparison.save(workspace, "table", list(systems), {"BM25": "*"}, caption)
     workspace.save_settings(bm25=repr(bm25), alpha={name: curve.alpha for name, curve in curves.items()})
-    workspace.save_picture("alpha", alpha_picture(curves, "Mixtures with BM25"))
+    shown = {PRIOR: curve} | {name.removeprefix(ALL): curves[name] for name in curves if name.startswith(ALL)}
+    workspace.save_picture("alpha", alpha_picture(shown, "Mixtures with BM25 over all documents"))
     print(f"\nThe table, runs and pictures are in {workspace.results} ({time.perf_counter() - started:.0f} seconds).")
 
 
