@@ -32,6 +32,7 @@ from pt_neural.training.groups import Groups
 from pt_neural.training.report import FitClock, Report
 from pt_neural.training.run import Records
 from pt_neural.training.sampling import GroupBatches
+from pt_neural.training.settings import RECIPES
 
 Kind = Literal["diagonal", "full", "sparse", "symmetric", "low-rank", "low-rank-diagonal", "hash", "correlated-hash"]
 KINDS = get_args(Kind)
@@ -60,6 +61,8 @@ ACCEPTED_TRAINING = {
     "weight_decay": (0.0,),
     "gradient_clip": (None,),
 }
+
+_RECIPE = {"dim": 200, "epochs": 60, "patience": 10}
 
 
 class SSI(RepresentationRanker, pt.Estimator):
@@ -147,6 +150,7 @@ class SSI(RepresentationRanker, pt.Estimator):
     artifact_format = "ssi"
     options_type: ClassVar[type] = LearnedOptions
     fitting: ClassVar[str] = "(candidates >> model).fit(topics, qrels)"
+    recipes: ClassVar[dict[str, dict[str, Any]]] = dict.fromkeys(RECIPES, _RECIPE)
     learning_settings: ClassVar[tuple[str, ...]] = (
         "min_count",
         "max_terms",
