@@ -15,12 +15,13 @@ from ir_measures import nDCG
 import pt_neural as pn
 from pipelines.common.arguments import parsed, parser
 from pipelines.common.collection import load
-from pipelines.common.comparison import Comparison, mean_curve, mixed_over_all, tuned_by_seed
+from pipelines.common.comparison import Comparison, System, mean_curve, mixed_over_all, tuned_by_seed
 from pipelines.common.first_stage import PRIOR, LengthPrior, tuned_bm25
 from pipelines.common.workspace import Workspace
 from pipelines.desm.figures import figures
 from pipelines.results.folders import ResultFolder
 from pipelines.results.orderings import ORDERINGS, outcome_of
+from pt_neural.experiment import AlphaCurve
 
 MEASURES = [nDCG @ 1, nDCG @ 3, nDCG @ 10]
 DEPTH = 100  # documents per query in the runs over all documents
@@ -47,33 +48,25 @@ def main() -> None:
     bm25 = tuned_bm25(workspace)
     candidates = bm25 % arguments.depth
     rerankers, retrievers = models(workspace, arguments)
-    shorter = {arguments.seed: bm25 >> pn.Mixture(LengthPrior(workspace.forward_index()))}
-    mixtures, curves = {}, {}
-    mixtures[PRIOR], curves[PRIOR] = tuned_by_seed(shorter, collection, nDCG @ 10, arguments.seed)
-    for name, seeds in retrievers.items():
-        by_seed = {seed: mixed_over_all(rerankers[name][seed], retriever, bm25) for seed, retriever in seeds.items()}
-        mixtures[f"BM25 + {name}"], curves[name] = tuned_by_seed(by_seed, collection, nDCG @ 10, arguments.seed)
     lsa = workspace.lsa(arguments.dim, arguments.seed)
     telescoped = {"BM25": candidates, "LSA": candidates >> lsa}
     telescoped |= each(rerankers, lambda reranker: candidates >> reranker)
-    full = {"BM25": bm25 % DEPTH, "LSA": lsa.retriever(lsa.vectors) % DEPTH}
-    full |= each({**retrievers, **mixtures}, lambda system: system % DEPTH)
-
-    note = f"{collection.label}, {len(collection.test.topics):,} test queries; * differs from BM25 with p < 0.05"
-    for number, setting, about, systems in (
-        (3, "telescoped", f"telescoped: the top {arguments.depth} of BM25 re-ranked", telescoped),
-        (4, "all-documents", "all documents ranked", full),
-    ):
-        comparison = Comparison(collection.test, MEASURES, workspace.runs(f"runs-{setting}"))
-        comparison.add(systems)
-        caption = f"Table {number}, {about}. {note}"
-        comparison.save(workspace, f"table{number}", list(systems), {"BM25": "*"}, caption)
+    if 3 in arguments.tables:
+        about = f"telescoped: the top {arguments.depth} of BM25 re-ranked"
+        save_table(workspace, 3, "telescoped", about, telescoped)
+    curves = {}
+    if 4 in arguments.tables:
+        mixtures, curves = mixed(workspace, rerankers, retrievers, bm25)
+        full = {"BM25": bm25 % DEPTH, "LSA": lsa.retriever(lsa.vectors) % DEPTH}
+        full |= each({**retrievers, **mixtures}, lambda system: system % DEPTH)
+        save_table(workspace, 4, "all-documents", "all documents ranked", full)
     alphas = {f"{name}, seed {seed}": curve.alpha for name, by in curves.items() for seed, curve in by.items()}
     workspace.save_settings(bm25=repr(bm25), alpha=alphas)
-    first = {name: seeds[arguments.seed] for name, seeds in rerankers.items()}
-    curves = {name: mean_curve(by_seed) for name, by_seed in curves.items()}
-    for name, figure in figures(collection, bm25, first, curves, workspace.forward_index()):
-        workspace.save_picture(name, figure)
+    if curves:
+        first = {name: seeds[arguments.seed] for name, seeds in rerankers.items()}
+        means = {name: mean_curve(by_seed) for name, by_seed in curves.items()}
+        for name, figure in figures(collection, bm25, first, means, workspace.forward_index()):
+            workspace.save_picture(name, figure)
     print_orderings(workspace)
     print(f"\nTables, runs and figures are in {workspace.results}.")
 
@@ -82,6 +75,9 @@ def options() -> argparse.Namespace:
     """The arguments of the pipeline."""
     arguments = parser(__doc__)
     arguments.add_argument("--depth", type=int, default=100, help="candidates per query in the telescoped table")
+    arguments.add_argument(
+        "--tables", type=int, nargs="+", choices=(3, 4), default=[3, 4], help="tables; figures need 4"
+    )
     arguments.add_argument("--dim", type=int, default=200, help="dimensions of the embeddings (paper: 200) and of LSA")
     arguments.add_argument("--queries", type=int, help="sample size of dev and of test queries; None: all")
     return parsed(arguments)
@@ -97,6 +93,29 @@ def models(workspace: Workspace, arguments: argparse.Namespace) -> tuple[Seeds, 
             both = workspace.desm(spaces, pair, f"{corpus}-seed{seed}", centre)
             rerankers[name][seed], retrievers[name][seed] = both
     return dict(rerankers), dict(retrievers)
+
+
+def mixed(
+    workspace: Workspace, rerankers: Seeds, retrievers: Seeds, bm25: pt.Transformer
+) -> tuple[Seeds, dict[str, dict[int, AlphaCurve]]]:
+    """Mixtures with BM25 over all documents, of a length prior and of each DESM, and their alpha curves."""
+    collection, seed = workspace.collection, workspace.arguments.seed
+    shorter = {seed: bm25 >> pn.Mixture(LengthPrior(workspace.forward_index()))}
+    mixtures, curves = {}, {}
+    mixtures[PRIOR], curves[PRIOR] = tuned_by_seed(shorter, collection, nDCG @ 10, seed)
+    for name, seeds in retrievers.items():
+        by_seed = {key: mixed_over_all(rerankers[name][key], retriever, bm25) for key, retriever in seeds.items()}
+        mixtures[f"BM25 + {name}"], curves[name] = tuned_by_seed(by_seed, collection, nDCG @ 10, seed)
+    return mixtures, curves
+
+
+def save_table(workspace: Workspace, number: int, setting: str, about: str, systems: dict[str, System]) -> None:
+    """Make and save a table of the paper."""
+    test = workspace.collection.test
+    comparison = Comparison(test, MEASURES, workspace.runs(f"runs-{setting}"))
+    comparison.add(systems)
+    note = f"{workspace.collection.label}, {len(test.topics):,} test queries; * differs from BM25 with p < 0.05"
+    comparison.save(workspace, f"table{number}", list(systems), {"BM25": "*"}, f"Table {number}, {about}. {note}")
 
 
 def each(systems: Seeds, change: Callable[[pt.Transformer], pt.Transformer]) -> Seeds:
