@@ -294,6 +294,7 @@ def _digest(model: Any, examples: Iterable[pd.DataFrame]) -> str:
 
 
 def markdown(table: pd.DataFrame) -> str:
-    """A frame as a Markdown table."""
-    rows = [list(map(str, table.columns)), ["---"] * len(table.columns), *table.astype(str).to_numpy().tolist()]
+    """A frame as a Markdown table, with a dash for what is missing."""
+    cells = table.astype(object).fillna("–").astype(str).to_numpy().tolist()
+    rows = [list(map(str, table.columns)), ["---"] * len(table.columns), *cells]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
