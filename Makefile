@@ -9,7 +9,7 @@ PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11,$(
 	$(name) -c 'import sys; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint bench notebooks docs clean
+.PHONY: help demo test test-all lint bench bench-scale notebooks docs jar clean
 
 PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile
 
@@ -33,12 +33,19 @@ bench: $(READY) ## measure speed beside peers; set PT_NEURAL_COLLECTIONS to a fo
 	@for script in benchmarks/*.py; do \
 		echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
+bench-scale: $(READY) ## measure speed, memory and disk at 100,000 and a million documents; takes an hour
+	$(BIN)/python benchmarks/scale.py --documents 100000 1000000
+	$(BIN)/python benchmarks/retrieval_blocks.py --documents 1000000 5000000 20000000
+
 notebooks: $(READY) ## execute the notebooks and store their outputs
 	$(BIN)/jupyter execute --inplace notebooks/*.ipynb
 
 docs: $(VENV)/.docs ## build the documentation into build/docs
 	$(BIN)/python -m sphinx -W --keep-going -n -q pt_neural/pt_docs build/docs
 	@echo "open build/docs/index.html"
+
+jar: $(READY) ## compile the Java of pt_neural/lucene/java; needs a JDK 21 or newer
+	$(BIN)/python -m pt_neural.lucene.java.compile
 
 clean: ## remove the virtual environment and the caches of the tools
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

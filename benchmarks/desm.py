@@ -74,7 +74,7 @@ def candidates(dataset: pt.datasets.Dataset, forward: pn.ForwardIndex, queries: 
     topics = dataset.get_topics("test").head(queries)
     chosen = np.random.default_rng(1).integers(len(forward), size=len(topics) * depth)
     rows = topics.loc[topics.index.repeat(depth)].reset_index(drop=True)
-    return rows.assign(docno=np.array(forward.docnos, dtype=object)[chosen])
+    return rows.assign(docno=np.array(list(forward.docnos), dtype=object)[chosen])
 
 
 def copy_rate(size: int = 2**28) -> float:

@@ -138,7 +138,8 @@ def print_rankings(
     documents = texts.documents
     queries = texts.pairs[["qid", "query"]].head(QUERIES)
     queries = queries.assign(query=queries["query"].str.split().str[:5].str.join(" "))
-    drawn = [generator.choice(documents.docnos, min(DEPTH, len(documents)), replace=False) for _ in range(QUERIES)]
+    docnos = np.array(list(documents.docnos), dtype=object)
+    drawn = [generator.choice(docnos, min(DEPTH, len(documents)), replace=False) for _ in range(QUERIES)]
     candidates = pd.concat(
         [
             pd.DataFrame({"qid": qid, "query": query, "docno": docnos})

@@ -5,16 +5,19 @@ mixtures. A prior for short documents shows what a mixture gains by length alone
 """
 
 import argparse
+from collections.abc import Sequence
 from functools import cached_property
 
 import pandas as pd
+import pyterrier as pt
 from ir_measures import AP, RR, nDCG
 
 import pt_neural as pn
 from pipelines.common.arguments import parsed, parser
-from pipelines.common.collection import FIELDS, Collection, load
+from pipelines.common.collection import FIELDS, load
 from pipelines.common.comparison import Comparison, System, alpha_picture, mean_curve, tuned, tuned_by_seed
-from pipelines.common.first_stage import PRIOR, LengthPrior, tuned_bm25
+from pipelines.common.first_stage import PRIOR, LengthPrior
+from pipelines.common.trained import ModelSpec, TrainedRankers
 from pipelines.common.workspace import Workspace
 from pt_neural.experiment import AlphaCurve
 
@@ -50,7 +53,7 @@ def main() -> None:
             "BM25 with p < 0.05"
         )
         comparison.save(workspace, "table", list(rankers.systems), {"BM25": "*"}, caption)
-        rankers.histories().to_csv(workspace.results / "histories.csv", index=False)
+        rankers.save_histories()
         workspace.save_settings(bm25=repr(rankers.bm25), alpha=rankers.alphas)
         workspace.save_picture("alpha", alpha_picture(rankers.curves, "Mixtures with BM25"))
     print(f"\nThe table, runs and pictures are in {workspace.results}.")
@@ -67,7 +70,7 @@ def options() -> argparse.Namespace:
     return parsed(arguments)
 
 
-class Rankers:
+class Rankers(TrainedRankers):
     """Systems by name, and what is known of their training.
 
     Args:
@@ -81,53 +84,38 @@ class Rankers:
     """
 
     def __init__(self, workspace: Workspace, arguments: argparse.Namespace):
-        self.workspace, self.arguments = workspace, arguments
-        self.collection: Collection = workspace.collection
-        self.documents = workspace.forward_index(arguments.fields)
-        self.bm25 = tuned_bm25(workspace, arguments.fields)
-        self.candidates = self.bm25 % arguments.depth
+        super().__init__(workspace, arguments)
         prior = self.candidates >> pn.Mixture(LengthPrior(self.documents), normalise="minmax")
         prior, curve = tuned(prior, self.collection, nDCG @ 10, arguments.seed)
         self.systems: dict[str, System] = {"BM25": self.candidates, PRIOR: prior}
         self.curves: dict[str, AlphaCurve] = {PRIOR: curve}
         self.alphas: dict[str, float] = {PRIOR: curve.alpha}
-        self._histories: list[pd.DataFrame] = []
 
     def add(self, key: str) -> None:
         """Train a ranker with each seed, and add it and its mixture with BM25."""
-        name = MODELS[key].__name__
-        models = {seed: self._trained(key, seed) for seed in self.arguments.seeds}
-        self.systems[name] = {seed: self.candidates >> model for seed, model in models.items()}
+        spec = ModelSpec(MODELS[key].__name__, MODELS[key])
+        models = self.trained(spec)
+        self.systems[spec.name] = self.reranking(spec)
         mixtures = {seed: self.candidates >> pn.Mixture(model, normalise="minmax") for seed, model in models.items()}
-        mixed = f"BM25 + {name}"
+        mixed = f"BM25 + {spec.name}"
         self.systems[mixed], curves = tuned_by_seed(mixtures, self.collection, nDCG @ 10, self.arguments.seed)
         self.curves[mixed] = mean_curve(curves)
         self.alphas |= {f"{mixed}, seed {seed}": curve.alpha for seed, curve in curves.items()}
-        self._histories += [model.history.assign(system=name, seed=seed) for seed, model in models.items()]
 
-    def _trained(self, key: str, seed: int) -> pn.DSSM:
-        print(f"{key}, seed {seed}", flush=True)
+    def _trained(self, spec: ModelSpec, seed: int, examples: Sequence[pd.DataFrame]) -> pt.Transformer:
+        print(f"{spec.name}, seed {seed}", flush=True)
         training = pn.Training(seed=seed, dev_queries=500, max_time=self.arguments.max_time)
         options = {"documents": self.documents, "fields": self.documents.fields}
-        if "spaces" in MODELS[key].components:
+        if "spaces" in spec.model.components:
             options["spaces"] = self.workspace.spaces("documents", self.workspace.documents, dim=200, seed=seed)
-        model = MODELS[key].recipe(len(self.collection.train.judged), training=training, **options)
-        retrieved = model.training.completed(model.own_training).negatives == "retrieved"
-        return self.workspace.trained(model, *(self._candidates if retrieved else self._pairs))
+        model = spec.model.recipe(len(self.collection.train.judged), training=training, **options)
+        if model.training.completed(model.own_training).negatives == "retrieved":
+            examples = [self._train_candidates, *examples[1:]]
+        return self.workspace.trained(model, *examples)
 
     @cached_property
-    def _pairs(self) -> list[pd.DataFrame]:
-        return self.collection.examples(self.candidates)
-
-    @cached_property
-    def _candidates(self) -> list[pd.DataFrame]:
-        """With the candidates of the training queries, which retrieved negatives come from."""
-        train = self.collection.train
-        return [self.candidates.transform(train.judged), train.qrels, *self._pairs[2:]]
-
-    def histories(self) -> pd.DataFrame:
-        """What happened in each epoch of each training: ``system, seed, epoch, loss, ..``."""
-        return pd.concat(self._histories, ignore_index=True)
+    def _train_candidates(self) -> pd.DataFrame:
+        return self.candidates.transform(self.collection.train.judged)
 
 
 if __name__ == "__main__":

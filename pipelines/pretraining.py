@@ -126,8 +126,7 @@ class Rankers(TrainedRankers):
 
     @cached_property
     def _dev(self) -> list[pd.DataFrame]:
-        dev = self.collection.dev
-        return [] if dev is None else [self.candidates.transform(dev.topics), dev.qrels]
+        return self.collection.dev_examples(self.candidates)
 
     def _dssm(
         self, name: str, seed: int, examples: list[pd.DataFrame], documents: pn.ForwardIndex, **settings: object

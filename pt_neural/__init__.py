@@ -13,18 +13,21 @@ __version__ = "0.1.0"
 _HOMES = {
     **{row.name: row.module for row in RANKERS},
     "CDSSM": "pt_neural.models.clsm.clsm",  # what later papers call CLSM
+    "CorpusShards": "pt_neural.datasets.corpus_shards",
     "EmbeddingSpaces": "pt_neural.embeddings",
     "ForwardIndex": "pt_neural.text",
     "LatentConceptExpansion": "pt_neural.lucene",
     "LuceneIndex": "pt_neural.lucene",
+    "LuceneShards": "pt_neural.lucene",
     "Mixture": "pt_neural.rankers",
     "Training": "pt_neural.training",
     "explain": "pt_neural.explain",
+    "on_ray": "pt_neural.cluster",
     "pseudo_queries": "pt_neural.datasets.pseudo_queries",
     "tune_alpha": "pt_neural.experiment",
 }
 
-_ROOMS = ("experiment",)  # public as a whole: pn.experiment.pca
+_ROOMS = ("cluster", "experiment")  # public as a whole: pn.experiment.pca
 
 __all__ = sorted({*_HOMES, *_ROOMS})
 

@@ -1,6 +1,7 @@
 """Artifacts on disk: directories that are either complete or absent, and the checked reading of their files."""
 
 import json
+import mmap
 import os
 import shutil
 import tempfile
@@ -160,6 +161,45 @@ def load_array(path: str | os.PathLike, *, dtype: type, ndim: int = 1, memory_ma
             f"{path} is damaged: it holds {array.ndim} dimensions of {array.dtype}, not {ndim} of {np.dtype(dtype)}"
         )
     return array
+
+
+def map_bytes(path: str | os.PathLike) -> mmap.mmap | bytes:
+    """Memory-map a file of bytes to be read; a missing file raises :class:`ArtifactError` naming it."""
+    with reading(path, OSError, ValueError), Path(path).open("rb") as file:
+        if os.fstat(file.fileno()).st_size == 0:
+            return b""  # an empty file cannot be mapped
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+class GrowingArray:
+    """A ``.npy`` file of numbers, or of rows with so many columns, that grows while it is written."""
+
+    def __init__(self, path: Path, dtype: type | str, *, columns: int | None = None):
+        self._dtype, self._columns = np.dtype(dtype), columns
+        self._file = path.open("wb")
+        self._length = 0
+        self._write_header()
+
+    def append(self, numbers: np.ndarray) -> None:
+        """Write numbers at the end."""
+        self._file.write(np.ascontiguousarray(numbers, dtype=self._dtype).data)
+        self._length += len(numbers)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def close(self) -> None:
+        """Write the length of the array, and close the file."""
+        if self._file.closed:
+            return
+        self._file.seek(0)
+        self._write_header()  # as long as the first one, since NumPy leaves room for the length to grow
+        self._file.close()
+
+    def _write_header(self) -> None:
+        shape = (self._length,) if self._columns is None else (self._length, self._columns)
+        header = {"descr": np.lib.format.dtype_to_descr(self._dtype), "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(self._file, header)
 
 
 def write_metadata(directory: str | os.PathLike, *, type: str, format: str, version: int = 1, **details: Any) -> None:

@@ -53,3 +53,32 @@ def topics() -> pd.DataFrame:
     return pd.DataFrame(
         {"qid": ["q1", "q2", "q3"], "query": ["university city", "giraffe neck", "ranking query terms"]}
     )
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two raylets on this machine, as if they were two machines; this process is connected to them.
+
+    Each module has its own: after many actors have come and gone, Ray sometimes takes a new one for unused.
+    """
+    pytest.importorskip("ray")
+    os.environ["RAY_AUTH_MODE"] = "disabled"  # or else Ray writes a token into the home folder
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    from ray.cluster_utils import Cluster
+
+    import pt_neural as pn
+
+    machines = Cluster(
+        initialize_head=True,
+        head_node_args={
+            "num_cpus": 2,
+            "object_store_memory": 100_000_000,
+            "include_dashboard": False,
+            "_system_config": {"health_check_period_ms": 500, "health_check_failure_threshold": 8},
+        },
+    )
+    machines.add_node(num_cpus=2, object_store_memory=100_000_000)
+    pn.cluster.connect(machines.address)
+    yield machines
+    pn.cluster.disconnect()
+    machines.shutdown()

@@ -7,6 +7,7 @@ import pytest
 from pt_neural import _artifacts
 from pt_neural._artifacts import (
     ArtifactError,
+    GrowingArray,
     atomic_directory,
     load_array,
     read_json,
@@ -188,3 +189,15 @@ def test_arrays_are_checked_and_never_unpickled(tmp_path):
     np.save(path, np.arange(3))
     assert isinstance(load_array(path, dtype=np.int64), np.memmap)
     assert not isinstance(load_array(path, dtype=np.int64, memory_map=False), np.memmap)
+
+
+def test_an_array_grows_piece_by_piece(tmp_path):
+    numbers = GrowingArray(tmp_path / "numbers.npy", "int32")
+    pieces = [np.arange(3), np.arange(0), np.arange(2_000_000)[::-1]]
+    for piece in pieces:
+        numbers.append(piece)
+    numbers.close()
+    for mode in (None, "r"):
+        found = np.load(tmp_path / "numbers.npy", mmap_mode=mode)
+        np.testing.assert_array_equal(found, np.concatenate(pieces))
+        assert found.dtype == np.int32

@@ -20,8 +20,9 @@ PAGES = Path(pn.__file__).parent / "pt_docs"
 FIRST = "overview"  # builds what the other pages start from
 ALONE = ("own-ranker",)  # starts from nothing, and has tests of its own
 BLOCK = re.compile(r"^\.\. code-block:: python\n((?:   :.*\n)*)\n((?:(?:   .*)?\n)+)", re.MULTILINE)
-PUBLIC = [f"pt_neural.{name}" for name in pn.__all__ if name != "experiment"]
-PUBLIC += [f"pt_neural.experiment.{name}" for name in pn.experiment.__all__ if name not in pn.__all__]
+ROOMS = ("cluster", "experiment")
+PUBLIC = [f"pt_neural.{name}" for name in pn.__all__ if name not in ROOMS]
+PUBLIC += [f"pt_neural.{room}.{name}" for room in ROOMS for name in getattr(pn, room).__all__ if name not in pn.__all__]
 BY_HAND = [name for name in PUBLIC if name.removeprefix("pt_neural.") not in models.__all__]
 BY_HAND += [f"pt_neural.rankers.{name}" for name in rankers.__all__ if name not in pn.__all__]
 BY_HAND += [f"pt_neural.rankers.readers.{name}" for name in readers.__all__]

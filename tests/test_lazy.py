@@ -38,7 +38,7 @@ def test_reachable_as_pt_neural():
 
 def test_every_public_name_loads():
     names = fresh("import pt_neural as pn; print([n for n in pn.__all__ if not callable(getattr(pn, n))])")
-    assert names == "['experiment']", "a room, the others are classes and functions"
+    assert names == "['cluster', 'experiment']", "rooms, the others are classes and functions"
 
 
 def test_explain_is_callable_whichever_is_imported_first():

@@ -93,7 +93,7 @@ def stage_rates(history: pd.DataFrame, tuples: int) -> dict[str, Rate]:
 
 def share_of_steps(model: pn.SSI, collection: Collection, generator: np.random.Generator) -> float:
     """The share of random tuples that would make a step with the current weights."""
-    pairs, docnos = collection.pairs.head(SAMPLE), np.array(collection.documents.docnos, dtype=object)
+    pairs, docnos = collection.pairs.head(SAMPLE), np.array(list(collection.documents.docnos), dtype=object)
     others = pairs.assign(docno=docnos[generator.integers(len(docnos), size=len(pairs))])
     relevant, other = (model.transform(rows)["score"].to_numpy() for rows in (pairs, others))
     return float(np.mean(relevant - other < MARGIN))

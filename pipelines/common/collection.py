@@ -64,8 +64,11 @@ class Collection:
         Pairs are enough if negatives do not come from the candidates.
         """
         pairs = self.train.topics[["qid", "query"]].merge(self.train.qrels[["qid", "docno"]], on="qid")
-        dev = [] if self.dev is None else [candidates.transform(self.dev.topics), self.dev.qrels]
-        return [pairs, self.train.qrels, *dev]
+        return [pairs, self.train.qrels, *self.dev_examples(candidates)]
+
+    def dev_examples(self, candidates: pt.Transformer) -> list[pd.DataFrame]:
+        """The last arguments of ``fit``: candidates of the dev queries and their judgements; none without dev."""
+        return [] if self.dev is None else [candidates.transform(self.dev.topics), self.dev.qrels]
 
     def sample(self, queries: int, seed: int) -> "Collection":
         """At most this many judged queries of dev and of test, drawn at random."""

@@ -190,7 +190,8 @@ class RerankingRankers(TrainedRankers):
     @cached_property
     def examples(self) -> list[pd.DataFrame]:
         """The arguments of ``fit``: candidates of training queries, which include negatives, and candidates of dev."""
-        return [*self.examples_of(len(self.training_queries.topics)), *self._dev_examples()]
+        dev = self.learning.collection.dev_examples(self.learning_candidates)
+        return [*self.examples_of(len(self.training_queries.topics)), *dev]
 
     def examples_of(self, queries: int) -> list[pd.DataFrame]:
         """Candidates and judgements of the first training queries."""
@@ -201,10 +202,6 @@ class RerankingRankers(TrainedRankers):
     @cached_property
     def _training_candidates(self) -> pd.DataFrame:
         return self.learning_candidates.transform(self.training_queries.topics)
-
-    def _dev_examples(self) -> Sequence[pd.DataFrame]:
-        dev = self.learning.collection.dev
-        return [] if dev is None else [self.learning_candidates.transform(dev.topics), dev.qrels]
 
     def sizes(self) -> Sequence[int]:
         """Numbers of training queries, each twice the one before, up to all of them."""

@@ -1,5 +1,6 @@
 """Queries and judgements made from a collection alone, to train rankers where nobody has asked or judged anything."""
 
+import csv
 import gzip
 import hashlib
 import json
@@ -8,6 +9,7 @@ import re
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -153,12 +155,17 @@ class PseudoQueries(FolderDataset):
 Made = tuple[list[tuple[str, str]], dict[str, str]]
 
 
+@dataclass(frozen=True)
 class _Maker:
     """Makes queries of a document; returns them with their documents, and the fields that are without them."""
 
-    def __init__(self, title: str, text: str, min_words: int, max_words: int, kept: float, seed: int):
-        self.title, self.text, self.min_words, self.max_words = title, text, min_words, max_words
-        self.kept, self.seed, self.counts = kept, seed, Counter()
+    title: str
+    text: str
+    min_words: int
+    max_words: int
+    kept: float
+    seed: int
+    counts: Counter = field(default_factory=Counter)  # what became of the documents
 
     def nothing(self, docno: str, document: Mapping[str, Any]) -> Made:
         """No queries."""
@@ -275,9 +282,9 @@ def _write_queries(
 ) -> None:
     lines = (json.dumps({"_id": qid, "text": texts[qid]}) + "\n" for qid in labels)
     (directory / "queries.jsonl").write_text("".join(lines), encoding="utf-8")
+    rows = [(splits[qid], qid, docno, label) for qid in labels for docno, label in labels[qid].items()]
+    qrels = pd.DataFrame(rows, columns=["split", "query-id", "corpus-id", "score"])
     (directory / "qrels").mkdir()
     for split in ("train", "dev"):
-        rows = ["query-id\tcorpus-id\tscore\n"]
-        for qid in (qid for qid in labels if splits[qid] == split):
-            rows += [f"{qid}\t{docno}\t{label}\n" for docno, label in labels[qid].items()]
-        (directory / "qrels" / f"{split}.tsv").write_text("".join(rows), encoding="utf-8")
+        judged = qrels[qrels["split"] == split].drop(columns="split")
+        judged.to_csv(directory / "qrels" / f"{split}.tsv", sep="\t", index=False, quoting=csv.QUOTE_NONE)

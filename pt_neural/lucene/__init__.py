@@ -3,6 +3,15 @@
 from pt_neural.lucene.java.jvm import JavaError, start_java
 from pt_neural.lucene.java.pyterrier_java import LuceneJavaInit
 from pt_neural.lucene.lucene_index import LuceneIndex, lucene_metadata
+from pt_neural.lucene.lucene_shards import LuceneShards
 from pt_neural.lucene.search.lce import LatentConceptExpansion
 
-__all__ = ["JavaError", "LatentConceptExpansion", "LuceneIndex", "LuceneJavaInit", "lucene_metadata", "start_java"]
+__all__ = [
+    "JavaError",
+    "LatentConceptExpansion",
+    "LuceneIndex",
+    "LuceneJavaInit",
+    "LuceneShards",
+    "lucene_metadata",
+    "start_java",
+]

@@ -2,6 +2,8 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,9 @@ import torch
 from torch import nn
 
 from pt_neural._arguments import checked_choice
+from pt_neural.cluster.building import build_by_shards, require_shards_for
+from pt_neural.cluster.workers import Workers
+from pt_neural.datasets.corpus_shards import CorpusShards
 from pt_neural.rankers.columns import distinct_queries
 from pt_neural.rankers.kept.document_representations import KINDS, DocumentRepresentations, Kind, forward_index_writer
 from pt_neural.rankers.ranker import require_same_fields
@@ -140,6 +145,7 @@ class InteractionRanker(Trained):
         dtype: Kind = "float16",
         overwrite: bool = False,
         verbose: bool = True,
+        workers: int | Workers | None = None,
     ) -> DocumentRepresentations:
         """Encode a collection once, so that re-ranking by ``docno`` skips all work that does not depend on the query.
 
@@ -147,10 +153,12 @@ class InteractionRanker(Trained):
 
         Args:
             path: Directory to create.
-            corpus: Iterator of documents with ``docno`` and text, or a forward index.
+            corpus: Iterator of documents with ``docno`` and text, or a forward index. If it is
+                :class:`~pt_neural.CorpusShards`, an interrupted run is taken up by the next one.
             dtype: ``"float16"``, or ``"int8"``, which takes half the space.
             overwrite: Replace representations that are there.
             verbose: Show progress bars.
+            workers: Processes of Ray that encode corpus shards.
 
         Returns:
             The representations, for ``representations=``; they include a forward index.
@@ -170,6 +178,19 @@ class InteractionRanker(Trained):
         checked_choice("dtype", dtype, KINDS)
         self._fitted()
         columns = self.kept_columns()
+        require_shards_for(workers, corpus)
+        if isinstance(corpus, CorpusShards):
+            return build_by_shards(
+                Path(path).expanduser(),
+                corpus,
+                partial(self.index, dtype=dtype, verbose=False),
+                partial(DocumentRepresentations.merge, path, overwrite=overwrite),
+                plan=[self.fingerprint(), list(self.fields), dtype],
+                kind=DocumentRepresentations.kind(),
+                overwrite=overwrite,
+                workers=workers,
+                verbose=verbose,
+            )
         if isinstance(corpus, ForwardIndex):
             require_same_fields(self.fields, corpus)
         return DocumentRepresentations.build(

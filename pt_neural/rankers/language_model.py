@@ -16,12 +16,14 @@ from scipy.sparse import csr_array, issparse, vstack
 
 from pt_neural._arguments import checked_number
 from pt_neural._artifacts import ArtifactError, atomic_directory, read_tensors, write_tensors
+from pt_neural._temporary import Spool
 from pt_neural.rankers.kept.kept import Kept
 from pt_neural.rankers.options import RepresentationOptions
 from pt_neural.rankers.ranker import require_forward_index, require_same_fields
 from pt_neural.rankers.representation import RepresentationRanker
 from pt_neural.text import ForwardIndex, PackedSequences, Vocabulary, tokenise_packed
 from pt_neural.text.counts import bag_of_words
+from pt_neural.text.docnos import DocnoTable
 from pt_neural.text.vocabulary import LastVocabulary, OwnIds
 
 UNSEEN = 0.5  # occurrences in the collection of a word of training queries alone
@@ -86,6 +88,22 @@ class DocumentCounts:
         return sums
 
 
+class _Blocks:
+    """Blocks of the documents of a collection, in a temporary file."""
+
+    def __init__(self):
+        self._spool, self._places = Spool(), {}
+
+    def __call__(self, block: slice, represent: Callable[[], DocumentCounts]) -> DocumentCounts:
+        """A block, represented when it is first asked for."""
+        key = block.start, block.stop
+        if key not in self._places:
+            documents = represent()
+            parts = documents.counts, documents.lengths, documents.extra, documents.postings
+            self._places[key] = [self._spool.write(part) for part in parts]
+        return DocumentCounts(*map(self._spool.read, self._places[key]))
+
+
 class ForwardIndexTable(Kept):
     """A forward index in the role of kept documents, though it depends on no model."""
 
@@ -94,7 +112,7 @@ class ForwardIndexTable(Kept):
         self.path: str | os.PathLike = index.path
 
     @property
-    def docno_list(self) -> list[str]:
+    def docnos(self) -> DocnoTable:
         """The docno of each document."""
         return self.index.docnos
 
@@ -204,12 +222,11 @@ class LanguageModelRanker(RepresentationRanker):
         counts = DocumentCounts.of(own, len(self.vocabulary))
         return replace(counts, extra=extra(own, counts))
 
-    def represent_collection(self, index: ForwardIndex) -> DocumentCounts:
-        """All documents of a forward index, with postings; the last index stays in memory."""
+    def represent_block(self, index: ForwardIndex, block: slice) -> DocumentCounts:
+        """Consecutive documents of a forward index, with postings; those of the last index stay in a temporary file."""
         self._require_fitted()
-        return self._collection_counts(
-            lambda: self._represent_rows(index, np.arange(len(index))).with_postings(), index.vocabulary
-        )
+        blocks = self._collection_counts(_Blocks, index.vocabulary)
+        return blocks(block, lambda: self._represent_rows(index, np.arange(block.start, block.stop)).with_postings())
 
     def _represent_rows(self, index: ForwardIndex, rows: np.ndarray) -> DocumentCounts:
         """Documents that are rows of a forward index."""
@@ -235,10 +252,10 @@ class LanguageModelRanker(RepresentationRanker):
     def _frame_representations(self, frame: pd.DataFrame) -> tuple[DocumentCounts, np.ndarray]:
         if self._kept is not None:
             self._kept.require_made_by(self)
-            return self.represent_collection(self._kept.index), self._kept.rows(frame["docno"].to_list())
-        if self.documents is not None:
+        documents = self.documents if self._kept is None else self._kept.index
+        if documents is not None:
             rows, docnos = pd.factorize(frame["docno"], use_na_sentinel=False)
-            return self._represent_rows(self.documents, self.documents.known_rows(list(docnos))), rows
+            return self._represent_rows(documents, documents.known_rows(list(docnos))), rows
         return super()._frame_representations(frame)
 
     def score_pairs(
@@ -254,13 +271,13 @@ class LanguageModelRanker(RepresentationRanker):
             scores[pairs] = self.log_likelihoods(words, documents.take(document_rows[pairs]))
         return scores
 
-    def score_all(self, queries: PackedSequences, kept: ForwardIndexTable) -> np.ndarray:
-        """Log P(q|d) of all documents of a forward index for each query.
+    def score_all(self, queries: PackedSequences, kept: ForwardIndexTable, block: slice) -> np.ndarray:
+        """Log P(q|d) of consecutive documents of a forward index for each query.
 
         Returns:
             float64 of shape ``(queries, documents)``; -inf for queries and for documents without any known word.
         """
-        documents = self.represent_collection(kept.index)
+        documents = self.represent_block(kept.index, block)
         scores = np.full((len(queries), len(documents)), -np.inf)
         for row, words in zip(scores, queries, strict=True):
             if len(words):

@@ -1,6 +1,5 @@
 """What all rankers share: text columns and forward index, checks, scores and ranks, settings, saving and loading."""
 
-import dataclasses
 import hashlib
 import json
 import os
@@ -38,7 +37,7 @@ from pt_neural.text import (
 )
 from pt_neural.training import Training
 from pt_neural.training.examples import Examples, make_examples
-from pt_neural.training.settings import recipe_name
+from pt_neural.training.settings import divided, recipe_name
 
 TYPE, FORMAT = "ranker", "pt_neural"  # in the metadata of saved rankers
 
@@ -178,9 +177,10 @@ class Ranker(pt.Transformer):
     def recipe(cls, queries: str | int, *, training: Training | None = None, **options: Any) -> Self:
         """An unfitted ranker with settings that suit so many training queries.
 
-        The class itself has the settings of its paper. A recipe has those that were best on dev queries of public
-        collections, see ``recipes`` of the class and ``python -m pipelines.recipes``, which chose them; ``report``
-        names it after :meth:`fit`.
+        A class has the settings of its paper, as far as it says; ``recipes`` has what differs. For few queries of DSSM,
+        Duet and Match-Tensor, a recipe has the settings that did best on dev queries of 40,000 package descriptions
+        (``python -m pipelines.recipes`` makes such searches); the recipes of other rankers and sizes were made after
+        these, without a search. ``report`` names the recipe after :meth:`fit`.
 
         Args:
             queries: ``"few"`` training queries (some thousand), ``"some"`` (tens of thousands), ``"many"`` (more), or
@@ -200,9 +200,7 @@ class Ranker(pt.Transformer):
         if not cls.recipes:
             raise ValueError(f"{cls.__name__} has no recipes, since it is not trained on groups of documents")
         name = recipe_name(queries)
-        names = {field.name for field in dataclasses.fields(Training)}
-        settings = {key: value for key, value in cls.recipes[name].items() if key in names}
-        own = {key: value for key, value in cls.recipes[name].items() if key not in names}
+        settings, own = divided(cls.recipes[name])
         given = {} if training is None else training.changed()
         return cls(training=Training(**{**settings, "recipe": name, **given}), **{**own, **options})
 

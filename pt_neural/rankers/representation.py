@@ -3,7 +3,9 @@
 import os
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from functools import partial
+from itertools import chain, islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
@@ -12,13 +14,23 @@ import pyterrier as pt
 from scipy.sparse import csr_array
 
 from pt_neural._frames import with_scores
+from pt_neural.cluster.building import build_by_shards, require_shards_for
+from pt_neural.cluster.workers import Workers
+from pt_neural.datasets.corpus_shards import CorpusShards
 from pt_neural.rankers.columns import accept_candidates, accept_text, distinct_queries, validated
 from pt_neural.rankers.kept.kept import Kept
 from pt_neural.rankers.kept.vectors import VectorTable
 from pt_neural.rankers.options import RepresentationOptions
 from pt_neural.rankers.ranker import Ranker, require_same_fields
 from pt_neural.rankers.retriever import Retriever
-from pt_neural.rankers.vectors import Vectors, products, require_same_dimensions, stacked
+from pt_neural.rankers.vectors import (
+    QUERIES_PER_PRODUCT,
+    Vectors,
+    all_products,
+    products,
+    require_same_dimensions,
+    stacked,
+)
 from pt_neural.text import ForwardIndex, PackedSequences, Vocabulary, read_documents
 
 if TYPE_CHECKING:
@@ -26,7 +38,7 @@ if TYPE_CHECKING:
 
     from pt_neural.rankers.kept.term_vectors import TermVectors
 
-QUERIES_PER_PRODUCT = 16  # their weights of a term lie in one cache line
+MERGED_AT_A_TIME = 65_536  # documents, where what was encoded shard by shard is joined
 FEW = 1 / 3  # up to this share of all weights, scattered reads of postings are as fast as reading all in order
 
 
@@ -99,31 +111,44 @@ class RepresentationRanker(Ranker):
         scores[unanswered[~known[places]]] = self.least_score
         return scores
 
-    def score_all(self, queries: Vectors, kept: "VectorTable | TermVectors") -> np.ndarray:
-        """Scores of some queries with all documents of a collection.
+    def adapt_queries(self, queries: Vectors, kept: Kept) -> Vectors:
+        """Queries to search a collection with; most models leave them as they are."""
+        return queries
+
+    def score_all(self, queries: Vectors, kept: "VectorTable | TermVectors", block: slice) -> np.ndarray:
+        """Scores of some queries with all documents of a block of a collection.
 
         Args:
             queries: The queries.
             kept: The documents, as :meth:`index` has written them.
+            block: Numbers of the documents to score, from ``block.start`` to before ``block.stop``.
 
         Returns:
-            float32 of shape ``(queries, documents)``; -inf for what must not be found: everything for a query without
-            any known word, documents without any known word, and, where only single terms count, documents that share
-            no term with the query.
+            float32 of shape ``(queries, documents of the block)``; -inf for what must not be found: everything for a
+            query without any known word, documents without any known word, and, where only single terms count,
+            documents that share no term with the query.
 
         Raises:
             ValueError: If queries and documents cannot belong to one model.
         """
-        scores = None if queries.sparse is None else sparse_scores(queries.sparse, kept)
+        documents = kept.vectors
         if queries.dense is not None:
-            require_same_dimensions(queries.dense, kept.vectors.dense)
-            dense = queries.dense @ kept.vectors.dense.T
-            scores = dense if scores is None else scores + dense
-        if queries.dense is None and not isinstance(queries.sparse, np.ndarray):
-            scores[~_shared(queries.sparse, scores, kept)] = -np.inf
+            scores = all_products(queries.dense, documents.dense[block])
+            if queries.sparse is not None:
+                scores += sparse_scores(queries.sparse, kept, block)
         else:
-            scores[:, kept.unknown] = -np.inf
-        scores[~queries.known()] = -np.inf
+            scores = sparse_scores(queries.sparse, kept, block)
+        if queries.dense is None and not isinstance(queries.sparse, np.ndarray):
+            np.copyto(scores, -np.inf, where=~_shared(queries.sparse, scores, kept, block))
+            return scores
+        # Only where a score is 0 may a text be unknown.
+        unanswered = np.flatnonzero(~scores.any(axis=1))
+        unknown = unanswered[~queries.take(unanswered).known()]
+        known = np.delete(np.arange(len(scores)), unknown)
+        if len(known):
+            unanswered = np.flatnonzero(scores[known[0]] == 0)
+            scores[:, unanswered[~documents.take(block.start + unanswered).known()]] = -np.inf
+        scores[unknown] = -np.inf
         return scores
 
     def represent_texts(self, texts: Iterable[str]) -> Vectors:
@@ -253,14 +278,17 @@ class RepresentationRanker(Ranker):
         *,
         overwrite: bool = False,
         verbose: bool = True,
+        workers: int | Workers | None = None,
     ) -> "FlexIndex | TermVectors":
         """Write the representations of the documents of a collection to a new directory, atomically, batch by batch.
 
         Args:
             path: Directory to create.
-            corpus: Iterator of documents with ``docno`` and text, or a forward index.
+            corpus: Iterator of documents with ``docno`` and text, or a forward index. If it is
+                :class:`~pt_neural.CorpusShards`, an interrupted run is taken up by the next one.
             overwrite: Replace an index of the same kind that is there.
             verbose: Show a progress bar.
+            workers: Processes of Ray that encode corpus shards; the index is the same.
 
         Returns:
             The index, for :meth:`retriever` or ``vectors=``: a ``pyterrier_dr.FlexIndex`` of dense vectors, or
@@ -280,6 +308,19 @@ class RepresentationRanker(Ranker):
         """
         self._require_document_representations("index")
         self._require_fitted()
+        require_shards_for(workers, corpus)
+        if isinstance(corpus, CorpusShards):
+            return build_by_shards(
+                Path(path).expanduser(),
+                corpus,
+                partial(self.index, verbose=False),
+                partial(self._merge, path, overwrite=overwrite),
+                plan=[self.fingerprint(), list(self.fields)],
+                kind=self.kept_as.kind(),
+                overwrite=overwrite,
+                workers=workers,
+                verbose=verbose,
+            )
         total = None
         if isinstance(corpus, ForwardIndex):
             require_same_fields(self.fields, corpus)
@@ -289,6 +330,17 @@ class RepresentationRanker(Ranker):
         with pt.tqdm(desc=f"{self!r} vectors", unit="doc", total=total, disable=not verbose) as progress:
             counted = _counted(batches, progress)
             return self.kept_as.build(path, counted, fingerprint=self.fingerprint(), overwrite=overwrite)
+
+    def _merge(self, path: str | os.PathLike, parts: Sequence[Path], *, overwrite: bool) -> "FlexIndex | TermVectors":
+        """Join what :meth:`index` has written for the parts of a collection."""
+        batches = chain.from_iterable(map(self._kept_batches, parts))
+        return self.kept_as.build(path, batches, fingerprint=self.fingerprint(), overwrite=overwrite)
+
+    def _kept_batches(self, part: Path) -> Iterator[tuple[list[str], Vectors]]:
+        kept = self.open_kept(part)
+        for start in range(0, len(kept), MERGED_AT_A_TIME):
+            rows = slice(start, min(start + MERGED_AT_A_TIME, len(kept)))
+            yield kept.docnos[rows], kept.block(rows)
 
     def _corpus_batches(self, corpus: Iterable[Mapping[str, Any]]) -> Iterator[tuple[list[str], Vectors]]:
         documents = read_documents(corpus)
@@ -348,16 +400,15 @@ def _counted(batches: Iterator[tuple[list[str], Vectors]], progress: Any) -> Ite
         progress.update(len(docnos))
 
 
-def sparse_scores(weights: csr_array | np.ndarray, kept: "TermVectors") -> np.ndarray:
-    """The sparse part of the scores of all documents, float32 of shape ``(queries, documents)``."""
-    require_same_dimensions(weights, kept.terms)
-    scores = np.empty((weights.shape[0], len(kept)), dtype=np.float32)
+def sparse_scores(weights: csr_array | np.ndarray, kept: "TermVectors", block: slice) -> np.ndarray:
+    """The sparse part of the scores of a block of documents, float32 of shape ``(queries, documents)``."""
+    require_same_dimensions(weights, kept.rows_of_terms)
+    scores = np.empty((weights.shape[0], block.stop - block.start), dtype=np.float32)
     short = _are_short(weights, kept)
     for product, chosen in ((_by_postings, short), (_by_rows, ~short)):
         numbers = np.flatnonzero(chosen)
-        for start in range(0, len(numbers), QUERIES_PER_PRODUCT):
-            block = numbers[start : start + QUERIES_PER_PRODUCT]
-            scores[block] = product(weights[block], kept)
+        if len(numbers):
+            scores[numbers] = product(weights[numbers], kept, block)
     return scores
 
 
@@ -365,24 +416,30 @@ def _are_short(weights: csr_array | np.ndarray, kept: "TermVectors") -> np.ndarr
     """Whether each query weighs terms with few postings."""
     if isinstance(weights, np.ndarray):
         return np.zeros(len(weights), dtype=bool)
-    postings = np.diff(kept.postings.indptr).astype(np.float64)
-    return (weights != 0) @ postings < FEW * kept.terms.nnz
+    postings = np.diff(kept.rows_of_documents.offsets).astype(np.float64)
+    return (weights != 0) @ postings < FEW * len(kept.rows_of_terms.weights)
 
 
-def _by_postings(weights: csr_array, kept: "TermVectors") -> np.ndarray:
-    return (weights @ kept.postings).toarray()
+def _by_postings(weights: csr_array, kept: "TermVectors", block: slice) -> np.ndarray:
+    from pt_neural.rankers.kept.postings import posting_scores  # compiled
+
+    return posting_scores(weights, kept.rows_of_documents, block)
 
 
-def _by_rows(weights: csr_array | np.ndarray, kept: "TermVectors") -> np.ndarray:
-    dense = weights if isinstance(weights, np.ndarray) else weights.toarray()
-    return (kept.terms @ np.ascontiguousarray(dense.T)).T
+def _by_rows(weights: csr_array | np.ndarray, kept: "TermVectors", block: slice) -> np.ndarray:
+    documents, scores = kept.rows_of_terms[block], np.empty((weights.shape[0], block.stop - block.start), np.float32)
+    for start in range(0, weights.shape[0], QUERIES_PER_PRODUCT):
+        some = weights[start : start + QUERIES_PER_PRODUCT]
+        dense = some if isinstance(some, np.ndarray) else some.toarray()
+        scores[start : start + QUERIES_PER_PRODUCT] = (documents @ np.ascontiguousarray(dense.T)).T
+    return scores
 
 
-def _shared(weights: csr_array, scores: np.ndarray, kept: "TermVectors") -> np.ndarray:
+def _shared(weights: csr_array, scores: np.ndarray, kept: "TermVectors", block: slice) -> np.ndarray:
     """Whether each document has a term that the query weighs."""
     if (weights.data >= 0).all():
         return scores > 0
-    return sparse_scores(abs(weights), kept) > 0  # where weights may cancel each other
+    return sparse_scores(abs(weights), kept, block) > 0  # where weights may cancel each other
 
 
 class _Face(pt.Transformer):

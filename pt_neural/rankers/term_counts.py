@@ -1,7 +1,7 @@
 """Learning from the term counts of a collection: the ``fit_corpus`` of TFIDF, LSA and topic models.
 
 Such a model has the settings ``min_count`` and ``max_terms``, and a method ``_learn_counts(vocabulary, counts,
-verbose=)``, where counts are a csr matrix of shape ``(documents, terms)``.
+verbose=)``, where counts are csr matrices of blocks of documents, together of shape ``(documents, terms)``.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,7 +19,7 @@ Model = TypeVar("Model", bound=RepresentationRanker)
 def fit_to_counts(
     self: Model, corpus: Iterable[Mapping[str, Any]] | pd.DataFrame | ForwardIndex, *, verbose: bool = True
 ) -> Model:
-    """Learn from the terms of a collection, whose counts are held in memory as a sparse matrix.
+    """Learn from the terms of a collection, whose counts are held in a temporary file.
 
     Args:
         self: The ranker.

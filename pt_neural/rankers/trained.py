@@ -1,11 +1,11 @@
 """Rankers that learn from judgements: a reader turns texts into tensors, and a network scores them."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -18,18 +18,31 @@ from pt_neural._frames import require_columns
 from pt_neural.rankers.columns import distinct_queries
 from pt_neural.rankers.options import TrainedOptions
 from pt_neural.rankers.ranker import Ranker, digest
-from pt_neural.rankers.readers.reader import Reader
+from pt_neural.rankers.readers.reader import Pairs, Reader
 from pt_neural.text import PackedSequences, Vocabulary
 from pt_neural.training import Training, losses
 from pt_neural.training.devices import known_device, require_available, torch_device
 from pt_neural.training.examples import dev_evaluator
 from pt_neural.training.examples import digest as frames_digest
+from pt_neural.training.groups import Groups
+from pt_neural.training.processes import connected, from_first, is_first, once_a_node, together
 from pt_neural.training.report import FitClock, Report
 from pt_neural.training.run import epochs_done
 from pt_neural.training.sampling import GroupBatches
 from pt_neural.training.triples import TripleBatches, Triples, TripleStream
 
 Scorer = Callable[[nn.Module], np.ndarray]
+
+
+class Preparation(NamedTuple):
+    """What a fit reads before it trains."""
+
+    groups: Groups
+    report: Report
+    reader: Reader
+    network: nn.Module
+    pairs: Pairs
+    origin: str  # changes with the data; only for checkpoints
 
 
 class Trained(Ranker, pt.Estimator):
@@ -86,7 +99,7 @@ class Trained(Ranker, pt.Estimator):
 
     def fit(
         self,
-        topics_or_res_tr: pd.DataFrame,
+        topics_or_res_tr: pd.DataFrame | Iterable[pd.DataFrame],
         qrels_tr: pd.DataFrame,
         topics_or_res_va: pd.DataFrame | None = None,
         qrels_va: pd.DataFrame | None = None,
@@ -97,7 +110,8 @@ class Trained(Ranker, pt.Estimator):
 
         Args:
             topics_or_res_tr: Candidates of the training queries: ``qid, query, docno`` and text (``docno`` is enough
-                where the model has a forward index).
+                where the model has a forward index). With a forward index they may also come as a stream of such
+                frames, each with whole queries, of which only numbers are kept.
             qrels_tr: Their judgements: ``qid, docno, label``.
             topics_or_res_va: Candidates of the dev queries. With them, training stops when the dev measure no longer
                 improves, and the weights of the best epoch are kept, or those of the start if no epoch was better;
@@ -115,26 +129,44 @@ class Trained(Ranker, pt.Estimator):
             FloatingPointError: If the loss is no longer a number; the model stays as it was.
             KeyboardInterrupt: If the user interrupts; the model then has the best weights so far, and stays as it was
                 if no epoch was complete.
+
+        Example::
+
+            candidates = map(bm25 % 100, pt.model.split_df(topics, batch_size=1000))  # a thousand queries at a time
+            pn.DSSM(documents=documents).fit(candidates, qrels, (bm25 % 100)(dev), dev_qrels)
         """
         clock = FitClock()
         training = self.training.completed(self.own_training)
         self._check_fit()
         require_available(training.device, training.device)
+        dev = topics_or_res_va, qrels_va
+        with connected(training) as place:
+            prepare = partial(self._prepare, topics_or_res_tr, qrels_tr, dev, training)
+            groups, known, reader, network, pairs, origin = once_a_node(prepare, place)
+            batches = GroupBatches(groups, training, pairs.batch)
+            loss = losses.make_loss(training, highest=float(groups.labels.max()))
+            options = {"dev": dev, "origin": origin, "report": lambda: known, "clock": clock}
+            self._learn(reader, network, batches, loss, training, **options)
+        return self
+
+    def _prepare(
+        self,
+        candidates: pd.DataFrame | Iterable[pd.DataFrame],
+        qrels: pd.DataFrame,
+        dev: Sequence[pd.DataFrame | None],
+        training: Training,
+    ) -> Preparation:
+        """Read the training data, and make a reader and a network for it."""
         start = self._load_start(training)
-        frames = topics_or_res_tr, qrels_tr, topics_or_res_va, qrels_va
-        examples = self._make_examples(topics_or_res_tr, qrels_tr, training)
-        if training.verbose:
+        examples = self._make_examples(candidates, qrels, training)
+        if training.verbose and is_first():
             print(f"{self!r}: {examples.report.data()}", flush=True)
         documents, vocabulary = self._training_documents(examples)
         reader, network = self._beginning(training, start, examples.query_texts, documents, vocabulary)
         pairs = reader.pair(examples.query_texts, documents, vocabulary)
-        groups, report = examples.groups, examples.report
-        del examples  # its texts are term ids by now
-        batches = GroupBatches(groups, training, pairs.batch)
-        loss = losses.make_loss(training, highest=float(groups.labels.max()))
-        origin, dev = partial(self._origin, frames, reader, start), (topics_or_res_va, qrels_va)
-        self._learn(reader, network, batches, loss, training, dev=dev, origin=origin, report=report, clock=clock)
-        return self
+        frames = examples.seen(candidates), qrels, *dev
+        origin = "" if training.checkpoint_dir is None else self._origin(frames, reader, start)
+        return Preparation(examples.groups, examples.report, reader, network, pairs, origin)
 
     def fit_triples(
         self,
@@ -183,7 +215,6 @@ class Trained(Ranker, pt.Estimator):
         training = self.training.completed(self.own_training)
         self._check_fit()
         require_available(training.device, training.device)
-        start = self._load_start(training)
         if self.documents is None:
             raise ValueError(
                 f"{self!r} needs a forward index to train on triples, which name documents by docno: set "
@@ -197,27 +228,43 @@ class Trained(Ranker, pt.Estimator):
                 "checkpoint_dir is set, but an iterator of triples cannot be read again to resume: give a frame, a "
                 "list, or the function that makes the iterator"
             )
-        report = Report(None, 0, len(self.documents), "given", recipe=training.recipe, start=training.start)
-        if training.verbose:
-            print(f"{self!r}: training on a stream of triples, {len(self.documents):,} documents", flush=True)
         documents, vocabulary = self.documents.all(), self.documents.vocabulary
-        texts = [] if topics is None else distinct_queries(topics)[1]
-        reader, network = self._beginning(training, start, texts, documents, vocabulary)
+        with connected(training) as place:
+            if training.verbose and is_first():
+                print(f"{self!r}: training on a stream of triples, {len(self.documents):,} documents", flush=True)
+            dev = topics_or_res_va, qrels_va
+            prepare = partial(self._prepare_triples, topics, dev, list(map(str, stream.first())), training)
+            reader, network, origin = once_a_node(prepare, place)
 
-        def collate(queries: list[str], numbers: np.ndarray, query_rows: np.ndarray, rows: np.ndarray) -> Any:
-            return reader.pair(queries, documents.take(numbers), vocabulary).batch(query_rows, rows)
+            def collate(queries: list[str], numbers: np.ndarray, query_rows: np.ndarray, rows: np.ndarray) -> Any:
+                return reader.pair(queries, documents.take(numbers), vocabulary).batch(query_rows, rows)
 
-        batches = TripleBatches(stream, training.batch_size, self.documents, topics, collate)
-        frames = topics, None, topics_or_res_va, qrels_va
-        origin = partial(self._origin, frames, reader, start, *map(str, stream.first()))
-        dev = topics_or_res_va, qrels_va
-        loss = losses.make_loss(training, highest=1.0)
-        try:
-            self._learn(reader, network, batches, loss, training, dev=dev, origin=origin, report=report, clock=clock)
-        finally:
-            report.groups = batches.read
-            report.dropped["triples with unknown queries or documents"] = batches.unknown
+            batches = TripleBatches(stream, training.batch_size, self.documents, topics, collate)
+            loss = losses.make_loss(training, highest=1.0)
+
+            def report() -> Report:
+                dropped = {"triples with unknown queries or documents": batches.unknown}
+                sources = {"recipe": training.recipe, "start": training.start}
+                return Report(None, batches.read, len(self.documents), "given", dropped, **sources)
+
+            options = {"dev": dev, "origin": origin, "report": report, "clock": clock}
+            self._learn(reader, network, batches, loss, training, **options)
         return self
+
+    def _prepare_triples(
+        self,
+        topics: pd.DataFrame | None,
+        dev: Sequence[pd.DataFrame | None],
+        first: Sequence[str],
+        training: Training,
+    ) -> tuple[Reader, nn.Module, str]:
+        """A reader of the forward index and the topics, a network for it, and the origin of a stream."""
+        start, documents = self._load_start(training), (self.documents.all(), self.documents.vocabulary)
+        texts = [] if topics is None else distinct_queries(topics)[1]
+        reader, network = self._beginning(training, start, texts, *documents)
+        frames = topics, None, *dev
+        origin = "" if training.checkpoint_dir is None else self._origin(frames, reader, start, *first)
+        return reader, network, origin
 
     def _beginning(
         self,
@@ -248,27 +295,35 @@ class Trained(Ranker, pt.Estimator):
         training: Training,
         *,
         dev: tuple[pd.DataFrame | None, pd.DataFrame | None],
-        origin: Callable[[], str],
-        report: Report,
+        origin: str,
+        report: Callable[[], Report],
         clock: FitClock,
     ) -> None:
-        """Train a network, and make it the model's own."""
+        """Train a network, and make it the model's own; ``report`` says what it was trained on."""
         from pt_neural.training.loop import train  # imports Lightning, which takes seconds
 
         evaluate, history = None, []
         if dev[0] is not None:
-            dev_frame, measure = dev_evaluator(*dev, training)
-            scorer = self._scorer(reader, dev_frame)
-            evaluate = clock.timed(lambda: float(measure(scorer(network)).mean()))
+            evaluate = float  # only the first process evaluates
+            with together():
+                if is_first():
+                    evaluate = clock.timed(self._dev_measure(reader, network, *dev, training))
         clock.prepared()
         try:
             train(network, batches, loss, training, evaluate=evaluate, history=history, origin=origin)
         except KeyboardInterrupt:
             if epochs_done(history):
-                self._finish(reader, network, history, report)
+                self._finish(reader, network, history, report())
             raise
-        report.conclude(history, training, clock)
-        self._finish(reader, network, history, report)
+        self._finish(reader, network, history, from_first(lambda: report().concluded(history, training, clock)))
+
+    def _dev_measure(
+        self, reader: Reader, network: nn.Module, frame: pd.DataFrame, qrels: pd.DataFrame | None, training: Training
+    ) -> Callable[[], float]:
+        """A function that gives the dev measure of a network; texts are read once."""
+        frame, measure = dev_evaluator(frame, qrels, training)
+        scorer = self._scorer(reader, frame)
+        return lambda: float(measure(scorer(network)).mean())
 
     def _finish(self, reader: Reader, network: nn.Module, history: list[dict[str, Any]], report: Report) -> None:
         self._take(reader, network)

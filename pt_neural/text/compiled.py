@@ -11,12 +11,13 @@ from scipy.sparse import csr_array
 _MATH = {"reassoc", "contract", "nsz", "arcp"}
 
 
-def compiled(function: Callable) -> Callable:
+def compiled(function: Callable, *, exact: bool = False) -> Callable:
     """Compile a function when it is first called, and keep the result on disk where possible.
 
-    The function must not call compiled functions of other files: a change there would not reach the result on disk.
+    With ``exact``, sums are taken in the order given, and rounded as NumPy rounds them. The function must not call
+    compiled functions of other files: a change there would not reach the result on disk.
     """
-    options = {"nogil": True, "fastmath": _MATH, "error_model": "numpy"}
+    options = {"nogil": True, "fastmath": set() if exact else _MATH, "error_model": "numpy"}
     try:
         return njit(cache=True, **options)(function)
     except RuntimeError:  # neither the package nor the user's cache can be written to

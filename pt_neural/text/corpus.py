@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pt_neural._artifacts import load_array
-from pt_neural.text.packed import PackedSequences, offsets_of
+from pt_neural._artifacts import GrowingArray, load_array
+from pt_neural.text.docnos import DistinctDocnos
+from pt_neural.text.packed import PackedSequences
 from pt_neural.text.vocabulary import Vocabulary, rank_terms
 
 LONGEST_DOCNO = 32_766  # bytes; Lucene's limit for one term
@@ -27,18 +28,15 @@ def read_documents(corpus: Iterable[Mapping[str, Any]] | pd.DataFrame) -> Iterat
         TypeError: If the corpus is not an iterable of dicts.
         ValueError: If a docno is missing, repeated, too long or not one line of text, or if there are no documents.
     """
-    positions: dict[str, int] = {}
+    position, distinct = -1, DistinctDocnos()
     for position, document in enumerate(_documents(corpus)):
         if not isinstance(document, Mapping):
             raise TypeError(f"a document is a dict with docno and text, not {document!r:.80}")
         docno = _checked_docno(document, position)
-        if positions.setdefault(docno, position) != position:
-            raise ValueError(
-                f"docno {docno!r} occurs twice, in documents {positions[docno]} and {position} (from 0); docnos must "
-                "be unique"
-            )
+        distinct.add(docno)
         yield docno, document
-    if not positions:
+    distinct.check()
+    if position < 0:
         raise ValueError("there were no documents to index; has the iterator been used before?")
 
 
@@ -80,7 +78,9 @@ class TermSpool:
         self._file = self._raw.open("wb")
         self._pending = array("i")
         self._pending_lengths = array("q")
-        self._lengths = array("q")
+        self._num_terms = 0
+        self._offsets = GrowingArray(directory / "offsets.npy", np.int64)
+        self._offsets.append(np.zeros(1))
         self._collection_frequency = np.zeros(0, dtype=np.int64)
         self._document_frequency = np.zeros(0, dtype=np.int64)
 
@@ -89,10 +89,11 @@ class TermSpool:
 
     def __exit__(self, *exception: object) -> None:
         self._file.close()
+        self._offsets.close()
         self._raw.unlink(missing_ok=True)
 
     def __len__(self) -> int:
-        return len(self._lengths) + len(self._pending_lengths)
+        return len(self._offsets) - 1 + len(self._pending_lengths)
 
     def append(self, tokens: Sequence[str]) -> None:
         """Add the tokens of one document."""
@@ -105,22 +106,24 @@ class TermSpool:
         """Write the arrays and return the vocabulary; terms left out of it are -1 in the arrays."""
         self._flush()
         self._file.close()
+        self._offsets.close()
         terms = list(self._numbers)
         kept = rank_terms(terms, self._collection_frequency, min_count=min_count, max_terms=max_terms)
         self._write_renumbered(kept)
-        np.save(self.directory / "offsets.npy", offsets_of(np.array(self._lengths, dtype=np.int64)))
         return Vocabulary(
             [terms[i] for i in kept], self._collection_frequency[kept], self._document_frequency[kept], len(self)
         )
 
     def _flush(self) -> None:
         numbers = np.array(self._pending, dtype=np.int32)
-        documents = np.repeat(np.arange(len(self._pending_lengths)), np.array(self._pending_lengths, dtype=np.int64))
+        lengths = np.array(self._pending_lengths, dtype=np.int64)
+        documents = np.repeat(np.arange(len(lengths)), lengths)
         pairs = np.unique(documents * len(self._numbers) + numbers)
         self._collection_frequency = self._count(numbers, self._collection_frequency)
         self._document_frequency = self._count(pairs % max(len(self._numbers), 1), self._document_frequency)
         self._file.write(numbers.tobytes())
-        self._lengths.extend(self._pending_lengths)
+        self._offsets.append(self._num_terms + np.cumsum(lengths))
+        self._num_terms += len(numbers)
         del self._pending[:], self._pending_lengths[:]
 
     def _count(self, numbers: np.ndarray, counts_so_far: np.ndarray) -> np.ndarray:

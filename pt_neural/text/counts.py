@@ -1,6 +1,6 @@
 """Texts as bags of words: term counts and tf-idf weights."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol
@@ -8,15 +8,16 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 import pyterrier as pt
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array
 
+from pt_neural._temporary import SparseBlocks
 from pt_neural.text.corpus import TermSpool, load_sequences, read_documents
 from pt_neural.text.forward_index import ForwardIndex
 from pt_neural.text.packed import PackedSequences, offsets_of
 from pt_neural.text.tokens import TEXT_FIELDS, join_fields, tokenise, tokenise_packed
 from pt_neural.text.vocabulary import Vocabulary
 
-_BLOCK = 4096  # documents whose terms are in memory at a time
+_BLOCK = 32_768  # documents whose terms are in memory at a time
 
 
 def bag_of_words(sequences: PackedSequences, num_terms: int) -> csr_array:
@@ -38,17 +39,18 @@ def count_corpus(
     fields: Sequence[str] = TEXT_FIELDS,
     desc: str = "counting terms",
     verbose: bool = True,
-) -> tuple[Vocabulary, csr_array]:
-    """Count the terms of a collection in one pass, with only the counts in memory.
+) -> tuple[Vocabulary, SparseBlocks]:
+    """Count the terms of a collection in one pass, with only its vocabulary in memory.
 
     The corpus is an iterable of documents with ``docno`` and at least one of the fields, a frame of them, or a forward
     index, which has its own fields. Terms that occur less often than ``min_count`` are left out; ``max_terms`` keeps
-    only the most frequent. Returns the vocabulary, and the float32 counts of shape (documents, terms).
+    only the most frequent. Returns the vocabulary, and the float32 counts of shape (documents, terms), in blocks of
+    documents.
 
     Example::
 
         >>> vocabulary, counts = count_corpus([{"docno": "d1", "text": "A river, a city."}], verbose=False)
-        >>> dict(zip(vocabulary.terms, counts.toarray()[0].tolist()))
+        >>> dict(zip(vocabulary.terms, next(iter(counts)).toarray()[0].tolist()))
         {'a': 2.0, 'city': 1.0, 'river': 1.0}
     """
     limits = {"min_count": min_count, "max_terms": max_terms}
@@ -71,14 +73,15 @@ def most_frequent(vocabulary: Vocabulary, *, min_count: int, max_terms: int | No
     return Vocabulary(vocabulary.terms[kept], *frequencies, vocabulary.num_documents)
 
 
-def _count_in_blocks(sequences: PackedSequences, num_terms: int, bar: Any = None) -> csr_array:
-    blocks = []
-    for start in range(0, len(sequences), _BLOCK):
-        rows = np.arange(start, min(start + _BLOCK, len(sequences)))
-        blocks.append(bag_of_words(sequences.take(rows), num_terms))
-        if bar is not None:
-            bar.update(len(rows))
-    return vstack(blocks, format="csr")
+def _count_in_blocks(sequences: PackedSequences, num_terms: int, bar: Any = None) -> SparseBlocks:
+    def blocks() -> Iterator[csr_array]:
+        for start in range(0, len(sequences), _BLOCK):
+            rows = np.arange(start, min(start + _BLOCK, len(sequences)))
+            yield bag_of_words(sequences.take(rows), num_terms)
+            if bar is not None:
+                bar.update(len(rows))
+
+    return SparseBlocks(blocks())
 
 
 class Counted(Protocol):

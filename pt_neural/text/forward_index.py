@@ -1,21 +1,34 @@
 """The term sequences of a whole collection, by docno."""
 
 import os
-from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
-from itertools import accumulate, chain, repeat
+from functools import cached_property, partial
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyterrier as pt
 
-from pt_neural._artifacts import METADATA, ArtifactError, atomic_directory, load_array, read_metadata, write_metadata
+from pt_neural._artifacts import (
+    METADATA,
+    ArtifactError,
+    GrowingArray,
+    atomic_directory,
+    load_array,
+    read_metadata,
+    write_metadata,
+)
+from pt_neural.cluster.building import build_by_shards, require_shards_for
+from pt_neural.cluster.workers import Workers
+from pt_neural.datasets.corpus_shards import CorpusShards
 from pt_neural.text.corpus import TermSpool, load_sequences, read_documents
+from pt_neural.text.docnos import DocnoTable, DocnoWriter, docno_table
 from pt_neural.text.packed import PackedSequences
 from pt_neural.text.tokens import FIELD_END, TEXT_FIELDS, join_fields, tokenise
-from pt_neural.text.vocabulary import Vocabulary, read_lines, write_lines
+from pt_neural.text.vocabulary import Vocabulary
+
+_BLOCK = 65_536  # documents whose ends of fields are written or read at a time
 
 
 class ForwardIndex(pt.Artifact):
@@ -55,15 +68,18 @@ class ForwardIndex(pt.Artifact):
         fields: Sequence[str] = TEXT_FIELDS,
         overwrite: bool = False,
         verbose: bool = True,
+        workers: int | Workers | None = None,
     ) -> "ForwardIndex":
-        """Tokenise a collection, with only its vocabulary and docnos in memory.
+        """Tokenise a collection, with only its vocabulary and 16 bytes a document in memory.
 
         Args:
             path: The directory to create; it appears only once it is complete.
-            corpus_iter: Documents with ``docno`` and at least one of the fields; read once.
+            corpus_iter: Documents with ``docno`` and at least one of the fields; read once. If they are
+                :class:`~pt_neural.CorpusShards`, an interrupted run is taken up by the next one.
             fields: The fields to tokenise, joined in this order.
             overwrite: Replace an index that is already at ``path``.
             verbose: Show a progress bar.
+            workers: Processes of Ray that tokenise corpus shards; the index is the same.
 
         Raises:
             FileExistsError: If something is at ``path`` and ``overwrite`` is false.
@@ -71,21 +87,63 @@ class ForwardIndex(pt.Artifact):
             ValueError: If there are no documents, if one has no docno or no field, or if a docno occurs twice.
         """
         path, kind = Path(path).expanduser(), {"type": cls.ARTIFACT_TYPE, "format": cls.ARTIFACT_FORMAT}
+        require_shards_for(workers, corpus_iter)
+        if isinstance(corpus_iter, CorpusShards):
+            return build_by_shards(
+                path,
+                corpus_iter,
+                partial(cls.build, fields=fields, verbose=False),
+                partial(cls.merge, path, overwrite=overwrite),
+                plan={"fields": list(fields)},
+                kind=kind,
+                overwrite=overwrite,
+                workers=workers,
+                verbose=verbose,
+            )
         with atomic_directory(path, overwrite=overwrite, **kind) as directory:
             documents = pt.tqdm(read_documents(corpus_iter), desc="ForwardIndex", unit="doc", disable=not verbose)
-            docnos: list[str] = []
-            ends = array("i")
-            with TermSpool(directory) as spool:
+            with TermSpool(directory) as spool, DocnoWriter(directory) as docnos, _FieldEnds(directory, fields) as ends:
                 for docno, document in documents:
-                    docnos.append(docno)
+                    docnos.add(docno)
                     texts = join_fields(document, fields, mark_ends=True).split(FIELD_END)
                     tokens = list(map(tokenise, texts))
-                    ends.extend(accumulate(map(len, tokens)))
+                    ends.add(list(accumulate(map(len, tokens))))
                     spool.append(list(chain.from_iterable(tokens)))
                 spool.finish().save(directory / "vocabulary")
-            np.save(directory / "field_ends.npy", np.array(ends, dtype=np.int32).reshape(-1, len(fields)))
-            write_lines(directory / "docnos.txt", docnos)
-            write_metadata(directory, **kind, num_documents=len(docnos), fields=list(fields))
+            write_metadata(directory, **kind, num_documents=len(spool), fields=list(fields))
+        return cls(path)
+
+    @classmethod
+    def merge(
+        cls, path: str | os.PathLike, parts: Sequence["ForwardIndex | str | os.PathLike"], *, overwrite: bool = False
+    ) -> "ForwardIndex":
+        """Join the forward indexes of the parts of a collection; its files are those of an index of the whole.
+
+        Args:
+            path: The directory to create; it appears only once it is complete.
+            parts: Indexes of the same fields, or their paths, in the order of the collection.
+            overwrite: Replace an index that is already at ``path``.
+
+        Raises:
+            FileExistsError: If something is at ``path`` and ``overwrite`` is false.
+            ValueError: If there are no parts, if their fields differ, or if a docno occurs twice.
+        """
+        path, kind = Path(path).expanduser(), {"type": cls.ARTIFACT_TYPE, "format": cls.ARTIFACT_FORMAT}
+        places = [Path(getattr(part, "path", part)) for part in parts]
+        if len({cls(place).fields for place in places}) != 1:
+            raise ValueError(f"indexes of the same fields can be joined, not {[cls(place).fields for place in places]}")
+        vocabulary = Vocabulary.union(
+            cls(place).vocabulary for place in places
+        )  # each is read again, and never two at a time
+        with atomic_directory(path, overwrite=overwrite, **kind) as directory:
+            vocabulary.save(directory / "vocabulary")
+            fields = list(cls(places[0]).fields)
+            with DocnoWriter(directory) as docnos, _Arrays(directory, len(fields)) as arrays:
+                for place in places:
+                    index = cls(place)
+                    docnos.extend(index.docnos)
+                    arrays.add(index.all(), index.vocabulary.mapping_to(vocabulary))
+            write_metadata(directory, **kind, num_documents=vocabulary.num_documents, fields=fields)
         return cls(path)
 
     @property
@@ -94,12 +152,9 @@ class ForwardIndex(pt.Artifact):
         return tuple(self._metadata.get("fields", ()))
 
     @cached_property
-    def docnos(self) -> list[str]:
-        """The docnos, in the order of the collection."""
-        docnos = read_lines(self.path / "docnos.txt")
-        if len(docnos) != len(self):
-            raise ArtifactError(f"{self.path / 'docnos.txt'} is damaged: {len(docnos)} docnos, {len(self)} documents")
-        return docnos
+    def docnos(self) -> DocnoTable:
+        """The docnos on disk, in the order of the collection; a list of them is ``list(index.docnos)``."""
+        return docno_table(self.path, len(self))
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
@@ -122,13 +177,9 @@ class ForwardIndex(pt.Artifact):
                 "build it again: ForwardIndex.build(path, corpus, overwrite=True)"
             )
         ends = load_array(self.path / "field_ends.npy", dtype=np.int32, ndim=2)
-        if ends.shape != (len(self), len(self.fields)) or (ends[:, -1] != sequences.lengths).any():
+        if ends.shape != (len(self), len(self.fields)) or not _fit(ends, sequences.offsets):
             raise ArtifactError(f"{self.path / 'field_ends.npy'} does not fit the other files")
         return PackedSequences(sequences.terms, sequences.offsets, ends)
-
-    @cached_property
-    def _rows(self) -> dict[str, int]:
-        return {docno: row for row, docno in enumerate(self.docnos)}
 
     def all(self) -> PackedSequences:
         """The term sequences of all documents, memory-mapped, in the order of :attr:`docnos`."""
@@ -136,8 +187,7 @@ class ForwardIndex(pt.Artifact):
 
     def rows(self, docnos: Iterable[str]) -> np.ndarray:
         """The rows of documents, int64, with -1 for unknown docnos; takes a list, an array or a column of a frame."""
-        docnos = docnos.tolist() if hasattr(docnos, "tolist") else docnos
-        return np.fromiter(map(self._rows.get, docnos, repeat(-1)), dtype=np.int64)
+        return self.docnos.rows(docnos)
 
     def known_rows(self, docnos: Sequence[str]) -> np.ndarray:
         """The rows of documents, int64; ValueError if a docno is not in the index."""
@@ -171,3 +221,58 @@ class ForwardIndex(pt.Artifact):
 
     def __repr__(self) -> str:
         return f"ForwardIndex({Path(self.path).name!r}, {len(self):,} documents)"
+
+
+class _FieldEnds:
+    """Writes where the fields of each document end."""
+
+    def __init__(self, directory: Path, fields: Sequence[str]):
+        self._file = GrowingArray(directory / "field_ends.npy", np.int32, columns=len(fields))
+        self._pending: list[list[int]] = []
+
+    def __enter__(self) -> "_FieldEnds":
+        return self
+
+    def add(self, ends: list[int]) -> None:
+        self._pending.append(ends)
+        if len(self._pending) == _BLOCK:
+            self._flush()
+
+    def __exit__(self, *exception: object) -> None:
+        self._flush()
+        self._file.close()
+
+    def _flush(self) -> None:
+        self._file.append(np.array(self._pending, dtype=np.int32))
+        self._pending.clear()
+
+
+class _Arrays:
+    """Writes the arrays of a forward index, sequences after sequences."""
+
+    def __init__(self, directory: Path, num_fields: int):
+        self._terms = GrowingArray(directory / "terms.npy", np.int32)
+        self._offsets = GrowingArray(directory / "offsets.npy", np.int64)
+        self._offsets.append(np.zeros(1))
+        self._ends = GrowingArray(directory / "field_ends.npy", np.int32, columns=num_fields)
+
+    def __enter__(self) -> "_Arrays":
+        return self
+
+    def add(self, sequences: PackedSequences, ids: np.ndarray) -> None:
+        """Write sequences whose term ``i`` is the term ``ids[i]`` of the index."""
+        for start in range(0, len(sequences), _BLOCK):
+            offsets = sequences.offsets[start : start + _BLOCK + 1]
+            self._offsets.append(len(self._terms) + offsets[1:] - offsets[0])
+            self._terms.append(ids[sequences.terms[offsets[0] : offsets[-1]]])
+            self._ends.append(sequences.field_ends[start : start + _BLOCK])
+
+    def __exit__(self, *exception: object) -> None:
+        for array in (self._terms, self._offsets, self._ends):
+            array.close()
+
+
+def _fit(ends: np.ndarray, offsets: np.ndarray) -> bool:
+    """Whether the last field of each document ends where the next document starts."""
+    blocks = (slice(start, start + _BLOCK) for start in range(0, len(ends), _BLOCK))
+    return all((ends[block, -1] == offsets[1:][block] - offsets[:-1][block]).all() for block in blocks)

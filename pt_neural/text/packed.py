@@ -5,6 +5,8 @@ from itertools import chain
 
 import numpy as np
 
+_BLOCK = 1 << 20  # numbers compared at a time
+
 
 class PackedSequences:
     """Term sequences, one after the other in one array, and the offsets at which they start.
@@ -26,7 +28,7 @@ class PackedSequences:
     """
 
     def __init__(self, terms: np.ndarray, offsets: np.ndarray, field_ends: np.ndarray | None = None):
-        if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != len(terms) or (np.diff(offsets) < 0).any():
+        if not rise(offsets, len(terms)):
             raise ValueError(f"offsets must rise from 0 to the number of terms, {len(terms)}")
         self.terms = terms
         self.offsets = offsets
@@ -87,6 +89,14 @@ def offsets_of(lengths: np.ndarray) -> np.ndarray:
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
+
+
+def rise(offsets: np.ndarray, last: int) -> bool:
+    """Whether numbers rise from 0 to ``last``, compared block by block, as there may be many on disk."""
+    if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != last:
+        return False
+    blocks = (offsets[start : start + _BLOCK + 1] for start in range(0, len(offsets), _BLOCK))
+    return not any((block[1:] < block[:-1]).any() for block in blocks)
 
 
 def ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:

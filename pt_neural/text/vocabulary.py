@@ -67,6 +67,29 @@ class Vocabulary:
         terms = [terms[i] for i in kept]
         return cls(terms, frequency[kept], np.fromiter(map(documents.get, terms), dtype=np.int64), num_documents)
 
+    @classmethod
+    def union(cls, vocabularies: Iterable["Vocabulary"]) -> "Vocabulary":
+        """The vocabulary of a collection from those of its parts, all of them counted: as :meth:`build` numbers terms.
+
+        Example::
+
+            >>> both = Vocabulary.union(Vocabulary.build([tokens]) for tokens in (["a", "river"], ["river", "city"]))
+            >>> both.terms, both.document_frequency
+            (['river', 'a', 'city'], array([2, 1, 1]))
+        """
+        numbers: dict[str, int] = {}
+        counts = [np.zeros(0, dtype=np.int64) for _ in _FREQUENCIES]
+        num_documents = 0
+        for vocabulary in vocabularies:
+            places = [numbers.setdefault(term, len(numbers)) for term in vocabulary.terms]
+            counts = [np.pad(count, (0, len(numbers) - len(count))) for count in counts]
+            for name, count in zip(_FREQUENCIES, counts, strict=True):
+                count[places] += getattr(vocabulary, name)
+            num_documents += vocabulary.num_documents
+        terms = list(numbers)
+        order = rank_terms(terms, counts[0], min_count=1, max_terms=None)
+        return cls([terms[i] for i in order], *(count[order] for count in counts), num_documents)
+
     @cached_property
     def _ids(self) -> dict[str, int]:
         return {term: i for i, term in enumerate(self.terms)}

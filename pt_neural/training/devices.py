@@ -12,6 +12,14 @@ def torch_device(name: str) -> torch.device:
     return device
 
 
+def accelerator(device: str) -> str:
+    """Lightning's accelerator for the setting ``device``: for ``"auto"`` a CUDA GPU or the CPU, as for scoring.
+
+    Lightning might choose Apple's GPU, which has no gradients of embedding bags before torch 2.10.
+    """
+    return torch_device("auto").type if device == "auto" else device
+
+
 def known_device(name: str) -> torch.device:
     """The device of that name, available or not; ValueError if torch does not know the name."""
     try:

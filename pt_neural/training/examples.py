@@ -25,9 +25,15 @@ class Examples:
     document_texts: list[str] | None  # None if the documents are those of a forward index, in its order
     report: Report
 
+    def seen(self, candidates: pd.DataFrame | Iterable[pd.DataFrame]) -> pd.DataFrame:
+        """The candidates as a frame that changes with them; of a stream, the queries are left."""
+        if isinstance(candidates, pd.DataFrame):
+            return candidates
+        return pd.DataFrame({"query": self.query_texts})
+
 
 def make_examples(
-    candidates: pd.DataFrame,
+    candidates: pd.DataFrame | Iterable[pd.DataFrame],
     qrels: pd.DataFrame,
     training: Training | None,
     *,
@@ -37,7 +43,8 @@ def make_examples(
 ) -> Examples:
     """Make training groups from the candidates of a first stage (qid, query, docno, text) and their judgements.
 
-    With a forward index (``documents``), relevant documents that were not retrieved are used as well, and random
+    Candidates are a frame or, with a forward index, a stream of frames with whole queries, of which only numbers are
+    kept. With a forward index (``documents``), relevant documents that were not retrieved are used as well, and random
     negatives come from the whole collection. Without one, the documents are the candidates of all queries. With
     ``training=None``, groups have no negatives. ``mark_ends`` marks where the fields of a text end.
 
@@ -45,22 +52,30 @@ def make_examples(
         ValueError: If columns are missing, if all queries or all texts are empty, or if there is nothing to train on;
             the message says why.
     """
-    require_columns(candidates, ("qid", "query", "docno"), "the frame to fit on")
     qrels = with_numeric_labels(qrels, "qrels")
-    if candidates.empty:
-        raise ValueError("there are no candidates to fit on: the frame is empty")
-    first = candidates.drop_duplicates("qid")
-    qids = pd.Index(first["qid"])
-    if documents is None:
+    texts, blocks = None, [candidates] if isinstance(candidates, pd.DataFrame) else _frames(candidates)
+    retrieved = training is not None and "retrieved" in (training.negatives, training.positives)
+    if documents is not None:
+        pairs = Pairs(blocks, qrels, documents.rows, len(documents), retrieved=retrieved)
+    elif isinstance(candidates, pd.DataFrame):
+        require_columns(candidates, ("qid", "query", "docno"), "the frame to fit on")
         distinct = candidates.drop_duplicates("docno")
         docnos, texts = pd.Index(distinct["docno"]), frame_texts(distinct, fields, mark_ends=mark_ends)
+        pairs = Pairs(blocks, qrels, docnos.get_indexer, len(docnos), retrieved=retrieved)
     else:
-        docnos, texts = pd.Index(documents.docnos), None
-    queries = [text if isinstance(text, str) else "" for text in first["query"]]
-    _require_words(queries, texts, documents, fields)
-    pairs = Pairs(candidates, qrels, qids, docnos)
+        raise ValueError("candidates that come as a stream of frames need a forward index: set model.documents")
+    if not pairs.num_queries + pairs.unjudged_queries:
+        raise ValueError("there are no candidates to fit on: the frame is empty")
+    if pairs.num_queries:
+        _require_words(pairs.query_texts, texts, documents, fields)
     groups, report = positives_alone(pairs) if training is None else make_groups(pairs, training)
-    return Examples(groups, queries, texts, report)
+    return Examples(groups, pairs.query_texts, texts, report)
+
+
+def _frames(candidates: Iterable[pd.DataFrame]) -> Iterable[pd.DataFrame]:
+    if not isinstance(candidates, Iterable):
+        raise TypeError(f"candidates must be a frame or a stream of frames, not {candidates!r:.80}")
+    return candidates
 
 
 def _require_words(

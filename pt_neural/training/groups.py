@@ -1,15 +1,19 @@
 """Training groups: pairs of a query and a relevant document, and the candidates for their negatives."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from pt_neural._frames import require_columns
 from pt_neural.text import PackedSequences
 from pt_neural.text.packed import offsets_of
 from pt_neural.training.report import Report
 from pt_neural.training.settings import Training
 
+ROWS = 2**16  # candidates or judgements that are looked at together
 _NOT_RETRIEVED = "relevant documents that are not among the candidates"
 
 
@@ -17,13 +21,13 @@ _NOT_RETRIEVED = "relevant documents that are not among the candidates"
 class Groups:
     """Groups of a query, a relevant document and a pool of negatives; queries and documents are numbers."""
 
-    queries: np.ndarray  # (groups,), int64
-    positives: np.ndarray  # (groups,), int64: the relevant document
+    queries: np.ndarray  # (groups,), int32 or int64
+    positives: np.ndarray  # (groups,), int32 or int64: the relevant document
     labels: np.ndarray  # (groups,), float32: its grade
     relevant: np.ndarray  # all pairs judged relevant, as sorted numbers query * num_documents + document
     num_documents: int  # that negatives may be drawn from
-    pools: np.ndarray | None = None  # (groups,), int64: the pool of negatives; None if they are not candidates
-    pool_documents: PackedSequences | None = None  # one sequence of documents per pool
+    pools: np.ndarray | None = None  # (groups,), int32 or int64: the pool of negatives; None if they are not candidates
+    pool_documents: PackedSequences | None = None  # one sequence of documents per pool, in random order
     pool_labels: np.ndarray | None = None  # float32: the grade of each document in pool_documents.terms
 
     def __len__(self) -> int:
@@ -31,30 +35,74 @@ class Groups:
 
     def is_relevant(self, queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
         """Whether documents were judged relevant to queries; the arrays are broadcast together."""
-        return _contains(self.relevant, queries * self.num_documents + documents)
+        return _contains(self.relevant, queries.astype(np.int64) * self.num_documents + documents)
 
 
 class Pairs:
     """Candidates (qid, docno) and judgements (qid, docno, label) as numbers, each (query, document) pair once.
 
-    If a pair is judged twice, the first judgement counts. ``qids`` and ``docnos`` give the numbers.
+    If a pair is judged twice, the first judgement counts. Queries are those with judgements and candidates, numbered in
+    the order of the candidates.
+
+    Args:
+        blocks: Candidates as frames with ``qid``, ``query`` and ``docno``, each with whole queries; read once, one at a
+            time.
+        qrels: Judgements.
+        rows: The numbers of documents by their docnos, -1 for unknown ones.
+        num_documents: The number of documents.
+        retrieved: Whether to keep the candidates, and not only their queries.
     """
 
-    def __init__(self, candidates: pd.DataFrame, qrels: pd.DataFrame, qids: pd.Index, docnos: pd.Index):
-        self.qids, self.num_documents = qids, len(docnos)
-        self.candidates = np.unique(self._keys(qids, candidates["qid"], docnos, candidates["docno"])[0])
-        judged, known = self._keys(qids, qrels["qid"], docnos, qrels["docno"])
-        judged, order = np.unique(judged, return_index=True)
-        self.judged, self.labels = judged, qrels["label"].to_numpy(dtype=np.float32)[known][order]
-        self.unjudged_queries = len(qids) - int(qids.isin(qrels["qid"]).sum())
-        self.unretrieved_queries = int((~pd.Index(qrels["qid"].unique()).isin(qids)).sum())
-        wanted = (qrels["label"] > 0).to_numpy() & qrels["qid"].isin(qids).to_numpy()
-        self.unknown_positives = int((wanted & ~known).sum())
+    def __init__(
+        self,
+        blocks: Iterable[pd.DataFrame],
+        qrels: pd.DataFrame,
+        rows: Callable[[pd.Series], np.ndarray],
+        num_documents: int,
+        *,
+        retrieved: bool,
+    ):
+        self.num_documents, self._rows = num_documents, rows
+        codes, distinct = pd.factorize(qrels["qid"])
+        judged = pd.Index(distinct, dtype=object)  # strings of Arrow would be converted for each block
+        numbers = np.full(len(judged) + 1, -1, dtype=np.int64)  # of judged queries; the last is that of all others
+        self.query_texts: list[str] = []
+        self.unjudged_queries, chunks = 0, [np.empty(0, dtype=np.int64)]
+        for block in blocks:
+            require_columns(block, ("qid", "query", "docno"), "the frame to fit on")
+            rows_of_queries, qids = pd.factorize(block["qid"])
+            places = np.append(judged.get_indexer(qids), -1)
+            self.unjudged_queries += int((places[:-1] < 0).sum())
+            new = np.flatnonzero((places >= 0) & (numbers[places] < 0))
+            numbers[places[new]] = len(self.query_texts) + np.arange(len(new))
+            texts = block["query"].iloc[np.unique(rows_of_queries, return_index=True)[1][-len(qids) :][new]]
+            self.query_texts += [text if isinstance(text, str) else "" for text in texts]
+            if retrieved:
+                chunks.append(np.unique(self._keys(numbers[places[rows_of_queries]], block["docno"])[0]))
+        self.candidates = np.concatenate(chunks)
+        if (self.candidates[1:] <= self.candidates[:-1]).any():  # a query in several blocks
+            self.candidates = np.unique(self.candidates)
+        self.unretrieved_queries = int((numbers[:-1] < 0).sum())
+        queries, labels = numbers[codes], qrels["label"].to_numpy(dtype=np.float32)
+        keys, known = self._keys(queries, qrels["docno"])
+        self.judged, order = np.unique(keys, return_index=True)
+        self.labels = labels[known][order]
+        self.unknown_positives = int(((labels > 0) & (queries >= 0) & ~known).sum())
 
-    def _keys(self, qids: pd.Index, rows: pd.Series, docnos: pd.Index, names: pd.Series) -> tuple[np.ndarray, ...]:
-        queries, documents = qids.get_indexer(rows), docnos.get_indexer(names)
-        known = (queries >= 0) & (documents >= 0)
-        return queries[known].astype(np.int64) * self.num_documents + documents[known], known
+    def _keys(self, queries: np.ndarray, docnos: pd.Series) -> tuple[np.ndarray, np.ndarray]:
+        """Pairs as numbers, without unknown ones, and which are known; docnos are looked up some at a time."""
+        known, keys = np.empty(len(queries), dtype=bool), [np.empty(0, dtype=np.int64)]
+        for start in range(0, len(queries), ROWS):
+            block = slice(start, start + ROWS)
+            documents = self._rows(docnos.iloc[block])
+            known[block] = (queries[block] >= 0) & (documents >= 0)
+            keys.append((queries[block] * self.num_documents + documents)[known[block]])
+        return np.concatenate(keys), known
+
+    @property
+    def num_queries(self) -> int:
+        """Number of queries."""
+        return len(self.query_texts)
 
     def split(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The queries and the documents of pairs."""
@@ -87,9 +135,15 @@ def make_groups(pairs: Pairs, training: Training) -> tuple[Groups, Report]:
         usable = _have_negatives(pairs, relevant, queries, documents, training)
     report = _account(pairs, relevant, allowed, queries, usable, training)
     _require_groups(pairs, report, training)
-    queries, documents, labels = queries[usable], documents[usable], labels[usable]
-    in_pools = () if pools is None else (pools.group_pools[usable], *pools.content)
-    return Groups(queries, documents, labels, relevant, pairs.num_documents, *in_pools), report
+    in_pools = () if pools is None else (_compact(pools.group_pools[usable], len(pools.lengths)), *pools.content)
+    return _groups(pairs, queries[usable], documents[usable], labels[usable], relevant, *in_pools), report
+
+
+def _groups(
+    pairs: Pairs, queries: np.ndarray, documents: np.ndarray, labels: np.ndarray, relevant: np.ndarray, *pools: Any
+) -> Groups:
+    queries, documents = _compact(queries, pairs.num_queries), _compact(documents, pairs.num_documents)
+    return Groups(queries, documents, labels, relevant, pairs.num_documents, *pools)
 
 
 def _have_negatives(
@@ -101,7 +155,7 @@ def _have_negatives(
     if training.negatives == "in-batch":  # drawn from the documents of groups only
         num_drawn_from = len(np.unique(documents))
         relevant_queries = relevant_queries[np.isin(relevant_documents, documents)]
-    return np.bincount(relevant_queries, minlength=len(pairs.qids))[queries] < num_drawn_from
+    return np.bincount(relevant_queries, minlength=pairs.num_queries)[queries] < num_drawn_from
 
 
 def positives_alone(pairs: Pairs) -> tuple[Groups, Report]:
@@ -111,7 +165,7 @@ def positives_alone(pairs: Pairs) -> tuple[Groups, Report]:
     queries, documents = pairs.split(relevant)
     dropped = {**_without_relevant(pairs, relevant), _NOT_RETRIEVED: pairs.unknown_positives}
     report = Report(len(np.unique(queries)), len(relevant), pairs.num_documents, "no", dropped)
-    return Groups(queries, documents, labels, relevant, pairs.num_documents), report
+    return _groups(pairs, queries, documents, labels, relevant), report
 
 
 def _account(
@@ -139,11 +193,11 @@ def _account(
 
 def _without_relevant(pairs: Pairs, relevant: np.ndarray) -> dict[str, int]:
     """Numbers of queries that no training can use, by reason."""
-    num_judged, with_relevant = len(pairs.qids) - pairs.unjudged_queries, len(np.unique(pairs.split(relevant)[0]))
+    with_relevant = len(np.unique(pairs.split(relevant)[0]))
     return {
         "queries without judgements": pairs.unjudged_queries,
         "judged queries without candidates": pairs.unretrieved_queries,
-        "queries without a relevant document among the candidates": num_judged - with_relevant,
+        "queries without a relevant document among the candidates": pairs.num_queries - with_relevant,
     }
 
 
@@ -152,28 +206,43 @@ class _Pools:
 
     def __init__(self, pairs: Pairs, queries: np.ndarray, labels: np.ndarray, training: Training):
         kinds, self.group_pools = np.unique(np.stack([queries, labels]), axis=1, return_inverse=True)
+        queries, grades = kinds[0].astype(np.int64), kinds[1]
         source = pairs.candidates if training.negatives == "retrieved" else pairs.judged
-        candidate_queries, candidate_documents = pairs.split(source)
-        candidate_labels = pairs.labels_of(source)
-        order = np.random.default_rng(training.seed).permutation(len(source))  # since a pool is read in stretches
-        order = order[np.argsort(candidate_queries[order], kind="stable")]
-        bounds = np.searchsorted(candidate_queries[order], [kinds[0], kinds[0] + 1])
-        chosen = []
-        for grade, start, end in zip(kinds[1], *bounds, strict=True):
-            rows = order[start:end]
-            chosen.append(rows[_may_be_negative(candidate_labels[rows], grade, training)])
-        rows = np.concatenate(chosen)
-        self.lengths = np.array(list(map(len, chosen)), dtype=np.int64)
-        documents = PackedSequences(candidate_documents[rows], offsets_of(self.lengths))
-        self.content = documents, np.nan_to_num(candidate_labels[rows]).astype(np.float32)
+        starts, ends = (np.searchsorted(source, (queries + after) * pairs.num_documents) for after in (0, 1))
+        blocks = (ends - starts).cumsum() // ROWS
+        parts = [([], [], [])]
+        for number, block in enumerate(np.split(np.arange(len(queries)), np.flatnonzero(np.diff(blocks)) + 1)):
+            lengths = (ends - starts)[block]
+            pools = np.repeat(block, lengths)
+            rows = np.repeat(starts[block] - offsets_of(lengths)[:-1], lengths) + np.arange(len(pools))
+            found = pairs.labels_of(source[rows])
+            may_be = _may_be_negative(found, grades[pools], training)
+            rows, pools, found = rows[may_be], pools[may_be], found[may_be]
+            random = np.random.default_rng([training.seed, number]).random(len(rows))
+            order = np.lexsort((random, pools))  # since a pool is read in stretches
+            lengths = np.bincount(pools - block[0], minlength=len(block))
+            documents = _compact(pairs.split(source[rows[order]])[1], pairs.num_documents)
+            parts.append((lengths, documents, np.nan_to_num(found[order])))
+        lengths, documents, labels = (np.concatenate(arrays) for arrays in zip(*parts[1:], strict=True))
+        self.lengths = lengths
+        self.content = PackedSequences(documents, offsets_of(lengths)), labels
 
 
-def _may_be_negative(labels: np.ndarray, grade: float, training: Training) -> np.ndarray:
+def _may_be_negative(labels: np.ndarray, grades: np.ndarray, training: Training) -> np.ndarray:
+    """Whether candidates with these labels may be negatives of positives with these grades."""
     if training.negatives == "retrieved":
         return ~(labels > 0)
-    if training.grades is not None:
-        return np.isin(labels, training.grades[int(grade)])
-    return labels < grade
+    if training.grades is None:
+        return labels < grades
+    may_be = np.zeros(len(labels), dtype=bool)
+    for grade, lower in training.grades.items():
+        may_be |= (grades == grade) & np.isin(labels, lower)
+    return may_be
+
+
+def _compact(numbers: np.ndarray, limit: int) -> np.ndarray:
+    """Numbers below a limit, in four bytes each if they fit."""
+    return numbers.astype(np.int32) if limit <= 2**31 else numbers
 
 
 def _require_groups(pairs: Pairs, report: Report, training: Training) -> None:

@@ -1,11 +1,9 @@
 """The parts of Lightning's Trainer: module, callbacks, trainer. Importing this takes seconds, so only fitting does."""
 
-import logging
 import math
 import os
 import signal
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,12 +14,14 @@ import pyterrier as pt
 import torch
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback, Checkpoint, EarlyStopping, Timer
+from lightning.pytorch.plugins.io import TorchCheckpointIO
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
 from pt_neural._artifacts import write_json
 from pt_neural._evaluation import direction
-from pt_neural.training.devices import torch_device
+from pt_neural.training.devices import accelerator
+from pt_neural.training.processes import RAY, from_first, is_first, summed, together
 from pt_neural.training.run import best_epoch, epochs_done, start_record
 from pt_neural.training.sampling import Batch, GroupBatches
 from pt_neural.training.settings import Training
@@ -97,9 +97,11 @@ class GroupTraining(LightningModule):
         key = [self.training_settings.seed, self.current_epoch, batch_idx, self.global_rank]
         torch.manual_seed(int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0]))
         loss = self.loss(self.network(batch.inputs).float(), batch.labels, batch.valid)
-        if not math.isfinite(value := loss.item()):
+        value = loss.item()
+        total = summed(loss.detach())
+        if not math.isfinite(total):
             raise FloatingPointError(
-                f"the loss became {value} in epoch {self.current_epoch + 1}, batch {batch_idx + 1}: {self._advice()}"
+                f"the loss became {total} in epoch {self.current_epoch + 1}, batch {batch_idx + 1}: {self._advice()}"
             )
         self._sum, self._groups = self._sum + value * len(batch.labels), self._groups + len(batch.labels)
         return loss
@@ -133,9 +135,9 @@ class GroupTraining(LightningModule):
 
     def _dev_value(self) -> float:
         self.network.eval()
-        value = float(self.evaluate()) if self.trainer.is_global_zero else None
+        value = from_first(lambda: float(self.evaluate()))
         self.network.train()
-        return self.trainer.strategy.broadcast(value)
+        return value
 
     def _advice(self) -> str:
         return f"lower learning_rate (now {self.training_settings.learning_rate:g}), or set gradient_clip=1.0"
@@ -150,24 +152,32 @@ class GroupTraining(LightningModule):
         self.batches.skip(epochs_done(self.history))
 
 
+class FirstReads(TorchCheckpointIO):
+    """Checkpoints that the first process reads and sends to the others, which may not see its files."""
+
+    def load_checkpoint(self, *arguments: Any, **options: Any) -> dict[str, Any]:
+        """The checkpoint that the first process reads."""
+        return from_first(lambda: super(FirstReads, self).load_checkpoint(*arguments, **options))
+
+
 class KeepCheckpoints(Checkpoint):
-    """After each epoch, writes the best weights, the history, and everything needed to resume, each atomically."""
+    """After each epoch, writes the best weights, the history, and everything needed to resume, each atomically.
+
+    Only the first process writes, to its directory.
+    """
 
     def __init__(self, directory: Path, *, resumable: bool):
         self.directory = directory
         self.resumable = resumable
 
-    def setup(self, trainer: Trainer, pl_module: GroupTraining, stage: str) -> None:
-        """Give all processes the directory of the first."""
-        self.directory = trainer.strategy.broadcast(self.directory)
-
     def on_train_start(self, trainer: Trainer, pl_module: GroupTraining) -> None:
         """Evaluate the start, and write its weights: they may be the best."""
         if pl_module.evaluate_start():
-            self._write_results(trainer, pl_module)
+            self._write_results(pl_module)
 
-    def _write_results(self, trainer: Trainer, module: GroupTraining) -> None:
-        if trainer.is_global_zero:
+    @together()
+    def _write_results(self, module: GroupTraining) -> None:
+        if is_first():
             if best_epoch(module.history, module.training_settings) == epochs_done(module.history):
                 with _replacing(self.directory / BEST) as path:
                     torch.save(module.network.state_dict(), path)
@@ -176,13 +186,12 @@ class KeepCheckpoints(Checkpoint):
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: GroupTraining) -> None:
         """Write the results of the epoch; a run cannot resume from an epoch that max_time cut short."""
-        self._write_results(trainer, pl_module)
+        self._write_results(pl_module)
         if self.resumable and trainer.fit_loop.epoch_loop.batch_progress.is_last_batch:
             unfinished = self.directory / f"{LAST}.tmp"
             trainer.save_checkpoint(unfinished)
             if trainer.is_global_zero:
                 os.replace(unfinished, self.directory / LAST)
-        trainer.strategy.barrier()
 
 
 @contextmanager
@@ -264,9 +273,8 @@ def trainer_for(training: Training, checkpoints: KeepCheckpoints, *, dev: bool =
     if training.verbose:
         callbacks.append(EpochBars())
     trainer = Trainer(
-        accelerator=_accelerator(training.device),
-        devices=training.devices,
-        strategy=training.strategy,
+        **_processes(training),
+        accelerator=accelerator(training.device),
         precision=training.precision,
         max_epochs=training.epochs,
         gradient_clip_val=training.gradient_clip,
@@ -284,31 +292,18 @@ def trainer_for(training: Training, checkpoints: KeepCheckpoints, *, dev: bool =
     return trainer
 
 
-def _accelerator(device: str) -> str:
-    """For ``"auto"`` a CUDA GPU or the CPU, as for scoring.
+def _processes(training: Training) -> dict[str, Any]:
+    """The Trainer's arguments that say which processes train together, and how checkpoints reach them."""
+    if training.strategy == RAY:
+        from ray.train.lightning import RayDDPStrategy, RayLightningEnvironment
 
-    Lightning might choose Apple's GPU, which has no gradients of embedding bags before torch 2.10.
-    """
-    return torch_device("auto").type if device == "auto" else device
+        plugins = [FirstReads(), RayLightningEnvironment()]
+        return {"strategy": RayDDPStrategy(), "devices": "auto", "plugins": plugins}
+    processes = {"strategy": training.strategy, "devices": training.devices, "num_nodes": training.nodes}
+    return {**processes, "plugins": [FirstReads()]}
 
 
 def changed_signal_handlers() -> dict[int, Any]:
     """The handlers that Lightning replaces, to be restored after training."""
     names = ("SIGINT", "SIGTERM", "SIGUSR1")
     return {number: signal.getsignal(number) for name in names if (number := getattr(signal, name, None))}
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Hide Lightning's messages about hardware and data loading."""
-    loggers = [logging.getLogger(name) for name in ("lightning.pytorch", "lightning.fabric")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", module="lightning")
-            yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)

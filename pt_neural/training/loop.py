@@ -4,7 +4,7 @@ import signal
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,9 @@ from lightning.pytorch.utilities.exceptions import SIGTERMException
 from torch import nn
 
 from pt_neural._artifacts import read_json
-from pt_neural.training.lightning import BEST, LAST, GroupTraining, KeepCheckpoints, quiet, stopped_early, trainer_for
+from pt_neural.training.lightning import BEST, LAST, GroupTraining, KeepCheckpoints, stopped_early, trainer_for
 from pt_neural.training.losses import Loss
+from pt_neural.training.processes import from_first, is_first, quiet, require_same, together, weights_from_first
 from pt_neural.training.run import check_resumption, checkpoint_directory, epochs_done, run_fingerprint
 from pt_neural.training.sampling import GroupBatches
 from pt_neural.training.settings import Training
@@ -29,7 +30,7 @@ def train(
     *,
     evaluate: Callable[[], float] | None = None,
     history: list[dict[str, Any]],
-    origin: Callable[[], str] = str,
+    origin: str = "",
 ) -> None:
     """Train a network; it ends up with the weights of the epoch with the best dev measure, or of the last epoch.
 
@@ -42,8 +43,8 @@ def train(
         history: Receives one record per epoch, even if training is interrupted: ``epoch`` (from 1), ``loss``,
             ``seconds`` and the dev measure. With dev queries, the first record is of epoch 0, the start, which may be
             the best.
-        origin: Returns text that changes with texts, candidates and judgements, so that checkpoints of another run are
-            refused; called only if there is a ``checkpoint_dir``.
+        origin: Text that changes with texts, candidates and judgements, so that checkpoints of another run are refused;
+            used only if there is a ``checkpoint_dir``.
 
     Raises:
         FloatingPointError: If the loss is NaN or infinite.
@@ -52,27 +53,33 @@ def train(
         SystemExit: If the process is told to terminate (SIGTERM), with code 143.
     """
     module = GroupTraining(network, batches, loss, training, evaluate)
-    with ExitStack() as stack:
-        stack.enter_context(_process_group_of_this_fit())
-        if training.checkpoint_dir is None:
-            directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pt_neural-")))
-        else:
-            origins = [evaluate is not None, origin()]
-            fingerprint = run_fingerprint(training, network.state_dict(), origins, batches.identity)
-            directory = checkpoint_directory(training.checkpoint_dir, fingerprint)
+
+    def fingerprint(*origins: Any) -> str:
+        return run_fingerprint(training, network.state_dict(), list(origins), batches.identity)
+
+    require_same(fingerprint, "training data")
+    with tempfile.TemporaryDirectory(prefix="pt_neural-") as temporary:
+        directory, checkpoint = Path(temporary), None
+        if training.checkpoint_dir is not None:
+            with together():
+                if is_first():
+                    run = fingerprint(evaluate is not None, origin)
+                    directory = checkpoint_directory(training.checkpoint_dir, run)
+            checkpoint = from_first(lambda: _last_checkpoint(directory, training))
         checkpoints = KeepCheckpoints(directory, resumable=training.checkpoint_dir is not None)
         try:
             with quiet(), torch.random.fork_rng(range(torch.cuda.device_count())), _interruptible():
                 trainer = trainer_for(training, checkpoints, dev=evaluate is not None)
-                trainer.fit(module, ckpt_path=_last_checkpoint(directory, training), weights_only=True)
+                trainer.fit(module, ckpt_path=checkpoint, weights_only=True)
                 if trainer.received_sigterm:  # after the last batch, which Lightning does not notice
                     raise SIGTERMException
         finally:
             network.to("cpu").eval()
-            if (checkpoints.directory / BEST).exists():
-                network.load_state_dict(_read_tensors(checkpoints.directory / BEST))
-                history[:] = read_json(checkpoints.directory / "history.json")
-        trainer.strategy.barrier()  # the first process deletes a temporary directory once all have read it
+            if (directory / BEST).exists():
+                network.load_state_dict(_read_tensors(directory / BEST))
+                history[:] = read_json(directory / "history.json")
+    weights_from_first(network, trainer.strategy.root_device)
+    history[:] = from_first(lambda: history)
 
 
 def _last_checkpoint(directory: Path, training: Training) -> Path | None:
@@ -91,21 +98,6 @@ def _read_tensors(path: Path, *, device: str = "cpu") -> dict[str, Any]:
         return torch.load(path, map_location=device, weights_only=True)
     except Exception as error:
         raise ValueError(f"{path} is damaged ({error!r:.120}); delete {path.parent} to begin anew") from None
-
-
-@contextmanager
-def _process_group_of_this_fit() -> Iterator[None]:
-    """End the process group of several devices with the fit, since the next fit may have other devices."""
-    existed_before = _in_process_group()
-    try:
-        yield
-    finally:
-        if _in_process_group() and not existed_before:
-            torch.distributed.destroy_process_group()
-
-
-def _in_process_group() -> bool:
-    return torch.distributed.is_available() and torch.distributed.is_initialized()
 
 
 @contextmanager

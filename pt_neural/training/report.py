@@ -1,7 +1,7 @@
 """What a ranker was trained on, what came of it, and where the time went."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
 
@@ -46,7 +46,7 @@ class Outcome:
         return text
 
 
-@dataclass
+@dataclass(frozen=True)
 class Report:
     """What a model was trained on, what was left out and why, what came of it, and where the time went."""
 
@@ -54,7 +54,7 @@ class Report:
     groups: int  # that is, pairs of a query and a relevant document
     documents: int  # that negatives may be drawn from
     negatives: str  # as in Training
-    dropped: dict[str, int] = field(default_factory=dict)  # reason -> number of queries or judged documents left out
+    dropped: Mapping[str, int] = field(default_factory=dict)  # reason -> number of queries or judged documents left out
     recipe: str | None = None  # the name of the recipe that the settings come from
     start: str | None = None  # path of the ranker that training starts from
     outcome: Outcome | None = None  # None without dev queries
@@ -80,11 +80,12 @@ class Report:
         times = ", ".join(f"{seconds:.1f} s of {what}" for what, seconds in self.seconds.items())
         return "; ".join(filter(None, [str(self.outcome or ""), times]))
 
-    def conclude(self, history: Records, training: Training, clock: "FitClock") -> None:
-        """Add what came of the training, and print it unless the training is silent."""
-        self.outcome, self.seconds = Outcome.of(history, training), clock.seconds()
+    def concluded(self, history: Records, training: Training, clock: "FitClock") -> "Report":
+        """The same with what came of the training, which is printed unless the training is silent."""
+        report = replace(self, outcome=Outcome.of(history, training), seconds=clock.seconds())
         if training.verbose:
-            print(self.result(), flush=True)
+            print(report.result(), flush=True)
+        return report
 
 
 class FitClock:

@@ -28,7 +28,7 @@ Records = list[dict[str, Any]]
 # Settings that may differ between an interrupted run and its continuation.
 FREE_SETTINGS = (
     *("epochs", "patience", "max_time", "checkpoint_dir"),
-    *("recipe", "verbose", "device", "devices", "strategy"),
+    *("recipe", "verbose", "device", "devices", "nodes", "strategy"),
     "start",  # known by its weights, see `origin`, wherever it is saved
 )
 

@@ -40,7 +40,8 @@ class GroupBatches(Dataset):
     @property
     def identity(self) -> tuple[np.ndarray, ...]:
         """Arrays that tell a run from others."""
-        return self.groups.queries, self.groups.positives, self.groups.relevant
+        pools = () if self.groups.pools is None else (self.groups.pools, self.groups.pool_documents.terms)
+        return self.groups.queries, self.groups.positives, self.groups.relevant, *pools
 
     finished = False  # every epoch has another one after it
 
@@ -61,10 +62,10 @@ class GroupBatches(Dataset):
         chosen = self._shuffled(epoch)[number * self.training.batch_size :][: self.training.batch_size]
         rng = np.random.default_rng([self.training.seed, epoch, number])
         negatives, labels, valid = self._negatives(chosen, rng)
-        documents = np.column_stack([self.groups.positives[chosen], negatives])
+        documents = np.column_stack([self.groups.positives[chosen], negatives]).astype(np.int64, copy=False)
         labels = np.column_stack([self.groups.labels[chosen], labels]).astype(np.float32)
         valid = np.column_stack([np.ones(len(chosen), dtype=bool), valid])
-        inputs = self.collate(self.groups.queries[chosen], documents)
+        inputs = self.collate(self.groups.queries[chosen].astype(np.int64, copy=False), documents)
         return Batch(inputs, torch.from_numpy(labels), torch.from_numpy(valid))
 
     def _shuffled(self, epoch: int) -> np.ndarray:

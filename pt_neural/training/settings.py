@@ -70,13 +70,17 @@ class Training:
         seed: Seed of the initial weights, the order of the groups, and the negatives.
         device: ``"auto"`` (CUDA GPUs if there are any, else the CPU), ``"cpu"``, ``"cuda"``, ``"mps"``: Lightning's
             accelerator.
-        devices: Number of devices or list of their indices, as for Lightning.
-        strategy: How several devices share the work, as for Lightning: ``"ddp"`` in scripts, ``"ddp_notebook"`` in
-            notebooks. Each device takes batches of ``batch_size``.
+        devices: Number of devices of each node or list of their indices, as for Lightning.
+        nodes: Number of nodes (machines) that train together; each runs the same script, see ``strategy``.
+        strategy: How several devices share the work, as for Lightning: ``"ddp"`` in scripts, also under ``torchrun``
+            and SLURM; ``"ddp_notebook"`` in notebooks; ``"ray"`` in the workers of Ray Train, whose scaling says how
+            many there are. Each device takes batches of ``batch_size``. The first process evaluates, stops early and
+            keeps checkpoints; in the end all have its weights and history. Nodes need not share a file system.
         precision: ``"32-true"``, ``"bf16-mixed"`` or ``"16-mixed"``, Lightning's precisions with weights of 32 bits.
         start: Path of a saved ranker of the same kind and settings, whose weights training starts from; None to start
             anew. What its vocabulary lacks is added, with fresh weights. A path, since settings are saved as text.
-        checkpoint_dir: Directory for a checkpoint after each epoch, from which an interrupted fit resumes.
+        checkpoint_dir: Directory for a checkpoint after each epoch, from which an interrupted fit resumes. Of several
+            processes, only the first one needs it.
         recipe: The name of the recipe that these settings come from, see ``recipe`` of the rankers; only reported.
         verbose: Print what is trained on, show progress bars, and print what came of it and where the time went.
 
@@ -111,6 +115,7 @@ class Training:
     seed: int = 13
     device: str = "auto"
     devices: int | str | Sequence[int] = 1
+    nodes: int = 1
     strategy: str = "auto"
     precision: str | int = "32-true"
     start: str | os.PathLike | None = None
@@ -135,6 +140,8 @@ class Training:
         self._set("devices", _checked_devices(self.devices))
         if not isinstance(self.strategy, str):
             raise TypeError(f"strategy must be the name of a strategy of Lightning, not {self.strategy!r}")
+        if self.strategy == "ray" and (self.nodes, self.devices) != (1, 1):
+            raise ValueError("with strategy='ray', Ray Train's ScalingConfig says how many workers train, not devices=")
         if "spawn" in self.strategy:
             raise ValueError(f"strategy {self.strategy!r} pickles all data; use 'ddp', or 'ddp_notebook' in notebooks")
         for name, what in (("checkpoint_dir", "a path"), ("start", "the path of a saved ranker")):
@@ -144,7 +151,8 @@ class Training:
                 self._set(name, os.path.expanduser(path))
 
     def _check_numbers(self) -> None:
-        self._set("epochs", checked_number("epochs", self.epochs, int, least=1))
+        for name in ("epochs", "nodes"):
+            self._set(name, checked_number(name, getattr(self, name), int, least=1))
         for name in ("batch_size", "num_negatives", "patience", "dev_queries", "max_groups"):
             self._set(name, checked_number(name, getattr(self, name), int, least=1, optional=True))
         self._set("seed", checked_number("seed", self.seed, int, least=0))
@@ -187,6 +195,13 @@ def recipe_name(queries: str | int) -> str:
         return checked_choice("queries", queries, tuple(RECIPES))
     number = checked_number("queries", queries, int, least=1)
     return [name for name, least in RECIPES.items() if number >= least][-1]
+
+
+def divided(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The settings of a training among those of a recipe, and the others, which are the ranker's own."""
+    names = {field.name for field in fields(Training)}
+    of_training = {name: value for name, value in settings.items() if name in names}
+    return of_training, {name: value for name, value in settings.items() if name not in names}
 
 
 def _checked_grades(grades: Any) -> dict[int, tuple[int, ...]]:

@@ -1,9 +1,11 @@
 import json
+import random
 import shutil
 
+import pandas as pd
 import pytest
 
-from pt_neural import LuceneIndex
+from pt_neural import LuceneIndex, LuceneShards
 
 
 @pytest.fixture(scope="session")
@@ -30,3 +32,53 @@ def index(build, corpus):
 def own_index(index, tmp_path):
     """A copy of the index, which the test may change."""
     return LuceneIndex(shutil.copytree(index.path, tmp_path / "own"))
+
+
+WORDS = [f"word{i}" for i in range(60)]
+
+
+def skewed_texts(number, seed):
+    """Texts of skewed words, short enough for many ties."""
+    rng = random.Random(seed)
+    weights = [1 / (1 + i) for i in range(len(WORDS))]
+    return [" ".join(rng.choices(WORDS, weights, k=rng.randint(3, 12))) for _ in range(number)]
+
+
+@pytest.fixture(scope="session")
+def word_documents():
+    """400 documents; only the first three have a note."""
+    docnos = [f"d{i:03}" for i in range(400)]
+    random.Random(1).shuffle(docnos)
+    texts = skewed_texts(400, 2)
+    notes = [{"note": "word1 word2"}] * 3 + [{}] * 397
+    return [
+        {"docno": docno, "title": text[:20], "text": text} | note
+        for docno, text, note in zip(docnos, texts, notes, strict=True)
+    ]
+
+
+@pytest.fixture(scope="session")
+def word_topics():
+    """Queries for these documents."""
+    queries = [*skewed_texts(30, 3), "word3 word3", "unheard", ""]
+    return pd.DataFrame({"qid": [f"q{i}" for i in range(len(queries))], "query": queries})
+
+
+@pytest.fixture(scope="session")
+def whole(build, word_documents):
+    """One index of these documents."""
+    return build(word_documents, separate_fields=["title", "note"])
+
+
+@pytest.fixture(scope="session")
+def in_shards(word_documents, tmp_path_factory):
+    """Return these documents in a number of shards, built once a session: tests must not change them."""
+    made = {}
+
+    def in_shards(number):
+        if number not in made:
+            index = LuceneShards(tmp_path_factory.mktemp("shards") / "index")
+            made[number] = index.index(word_documents, shards=number, separate_fields=["title", "note"], verbose=False)
+        return made[number]
+
+    return in_shards

@@ -56,7 +56,7 @@ def test_entry_points_lead_somewhere():
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     targets = [target for group in project["entry-points"].values() for target in group.values()]
     ours = [target for target in targets if target.startswith("pt_neural.lucene")]
-    assert len(ours) == 3
+    assert len(ours) == 4
     for module, name in (target.split(":") for target in ours):
         assert callable(getattr(import_module(module), name))
 

@@ -157,7 +157,7 @@ def test_a_query_without_known_words_finds_nothing(spaces, tmp_path, corpus):
 def test_retrieval_in_blocks_is_the_same(spaces, topics, tmp_path, corpus, monkeypatch):
     retriever = pn.DESM(spaces).retriever(pn.DESM(spaces).index(tmp_path / "vectors", corpus, verbose=False))
     whole = retriever.transform(topics)
-    monkeypatch.setattr("pt_neural.rankers.retriever.SCORES_PER_BLOCK", 1)
+    monkeypatch.setattr("pt_neural.rankers.retriever.DOCUMENTS_PER_BLOCK", 1)
     pd.testing.assert_frame_equal(retriever.transform(topics), whole)
 
 

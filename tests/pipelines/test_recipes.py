@@ -15,7 +15,7 @@ def small(monkeypatch):
 
 @pytest.mark.usefixtures("small")
 def test_a_table_of_trials_for_each_model_and_size(run, capsys):
-    options = ["--models", "dssm", "--trials", "3", "--epochs", "2", "--depth", "10"]
+    options = ["--models", "dssm", "--trials", "3", "--epochs", "2", "--depth", "10", "--minutes", "90"]
     results = run(recipes, *options)
     for size, queries in (("few", 6), ("some", 12)):
         table = pd.read_csv(results / f"dssm-{size}.csv")
@@ -28,3 +28,8 @@ def test_a_table_of_trials_for_each_model_and_size(run, capsys):
     capsys.readouterr()
     run(recipes, *options)
     assert "queries: {" not in capsys.readouterr().out  # each trial is made once
+
+
+def test_training_and_dev_queries_are_needed(run, test_only):
+    with pytest.raises(SystemExit, match="lacks training or dev queries"):
+        run(recipes, dataset=test_only)

@@ -4,6 +4,7 @@ import inspect
 import pickle
 import warnings
 from copy import deepcopy
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ from joblib import Parallel, delayed
 
 import pt_neural as pn
 from pt_neural.rankers import Ranker
+from pt_neural.training.processes import _read, _write
 from tests.rankers.fitted import (
     BARE,
     CANDIDATES,
@@ -161,6 +163,19 @@ def test_networks_and_their_gradients_are_finite_in_mixed_precision(name, dtype)
     found.float().square().sum().backward()
     for weight, values in network.named_parameters():
         assert values.grad.isfinite().all(), weight
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_what_a_fit_has_read_reaches_other_processes(name, tmp_path):
+    model = fitted(name)
+    training = replace(model.training, verbose=False).completed(model.own_training)
+    prepared = model._prepare(CANDIDATES, QRELS, (None, None), training)
+    _write(prepared, tmp_path)
+    read, numbers = _read(tmp_path), (np.arange(3), np.tile(np.arange(8), (3, 1)))
+    expected, found = (each.network.eval()(each.pairs.batch(*numbers)) for each in (prepared, read))
+    assert torch.equal(expected, found)
+    np.testing.assert_array_equal(read.groups.relevant, prepared.groups.relevant)
+    assert read.report == prepared.report
 
 
 # Hostile frames

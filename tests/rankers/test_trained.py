@@ -581,3 +581,24 @@ class TestKeeping:
             copy = joblib.load(tmp_path / "model.joblib")
         assert_same(copy, fitted)
         assert copy.report == fitted.report
+
+
+def test_candidates_may_come_as_a_stream_of_frames(tmp_path):
+    corpus = pd.concat([TRAIN, DEV])[["docno", "text"]].drop_duplicates("docno").to_dict("records")
+    documents = pn.ForwardIndex.build(tmp_path / "forward", corpus, verbose=False)
+
+    def fit(candidates, **settings):
+        ranker = model(**settings)
+        ranker.documents = documents
+        return ranker.fit(candidates, TRAIN_QRELS, DEV, DEV_QRELS)
+
+    def stream():
+        return (block.drop(columns="text") for block in pt.model.split_df(TRAIN, batch_size=5))
+
+    whole = fit(pd.concat(stream()))
+    assert_same(fit(stream()), whole)
+    fit(stream(), epochs=2, checkpoint_dir=tmp_path / "checkpoints")
+    assert_same(fit(stream(), checkpoint_dir=tmp_path / "checkpoints"), whole)
+    with pytest.raises(ValueError, match="checkpoints of another run"):
+        other = (block.assign(query="kiwi") for block in stream())
+        fit(other, checkpoint_dir=tmp_path / "checkpoints")

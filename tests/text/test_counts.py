@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 from sklearn.feature_extraction.text import TfidfTransformer
 
 from pt_neural.text import ForwardIndex, PackedSequences, TfIdf, Vocabulary, tokenise
@@ -15,7 +15,7 @@ from pt_neural.text.counts import bag_of_words, count_corpus
 def test_counts_known_terms_and_stores_no_zeros():
     sequences = PackedSequences.from_lists([[1, 0, 1, -1], [], [-1], [2, 5, 2, 2]])
     counts = bag_of_words(sequences, 3)
-    assert counts.toarray().tolist() == [[1, 2, 0], [0, 0, 0], [0, 0, 0], [0, 0, 3]]
+    assert vstack(list(counts)).toarray().tolist() == [[1, 2, 0], [0, 0, 0], [0, 0, 0], [0, 0, 3]]
     assert counts.dtype == np.float32
     assert counts.nnz == 3
     assert bag_of_words(PackedSequences.from_lists([]), 3).shape == (0, 3)
@@ -32,7 +32,9 @@ def test_corpus_frame_and_forward_index_agree_with_a_vocabulary(corpus, tmp_path
             assert vocabulary.terms == expected.terms
             assert vocabulary.document_frequency.tolist() == expected.document_frequency.tolist()
             assert vocabulary.num_documents == 6
-            assert counts.toarray().tolist() == [[words.count(term) for term in expected.terms] for words in tokens]
+            assert vstack(list(counts)).toarray().tolist() == [
+                [words.count(term) for term in expected.terms] for words in tokens
+            ]
 
 
 def test_only_the_named_fields_are_counted(corpus):

@@ -1,4 +1,5 @@
 import pickle
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -7,6 +8,7 @@ import pytest
 
 from pt_neural._artifacts import ArtifactError
 from pt_neural.text import ForwardIndex, Vocabulary, tokenise
+from pt_neural.text.docnos import DocnoTable
 
 
 def build(path, corpus, **options):
@@ -25,7 +27,7 @@ def index(tmp_path, corpus):
 def test_every_document_comes_back(index, corpus):
     expected = [tokenise(f"{document['title']} {document['text']}") for document in corpus]
     assert words(index, index.all()) == expected
-    assert index.docnos == [document["docno"] for document in corpus]
+    assert list(index.docnos) == [document["docno"] for document in corpus]
     assert len(index) == 6
     assert index.fields == ("title", "text")
 
@@ -85,7 +87,7 @@ def test_collections_without_a_word(tmp_path):
 
 def test_bad_docnos_leave_nothing_behind(tmp_path):
     for docnos, message in [
-        (["d1", "d2", "d1"], "docno 'd1' occurs twice, in documents 0 and 2"),
+        (["d1", "d2", "d1"], "docno 'd1' occurs twice, the second time in document 2"),
         (["d1", None], r"document 1 \(from 0\) has docno None"),
         ([], "no documents to index"),
     ]:
@@ -132,3 +134,30 @@ def test_ends_of_fields_are_kept(index, corpus, tmp_path):
     np.save(index.path / "field_ends.npy", np.zeros((6, 2), dtype="i4"))
     with pytest.raises(ArtifactError, match=r"field_ends.npy does not fit"):
         ForwardIndex(index.path).all()
+
+
+def test_memory_for_a_document_is_a_few_bytes(tmp_path, monkeypatch):
+    for name in ("corpus._BLOCK", "docnos.BLOCK", "forward_index._BLOCK"):
+        monkeypatch.setattr(f"pt_neural.text.{name}", 500)
+
+    def peak(number: int) -> int:
+        corpus = ({"docno": f"document-{i}", "text": f"w{i % 7} w{i % 5}"} for i in range(number))
+        tracemalloc.start()
+        index = build(tmp_path / str(number), corpus)
+        index.sequences(["document-7"])
+        _, found = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return found
+
+    peak(1000)
+    assert peak(20_000) - peak(4_000) < 32 * 16_000
+
+
+def test_opening_reads_no_docnos(tmp_path, monkeypatch):
+    index = build(tmp_path / "index", [{"docno": f"d{i}", "text": "a"} for i in range(20_000)])
+    monkeypatch.setattr(DocnoTable, "__iter__", lambda table: pytest.fail("all docnos are read"))
+    read = []
+    of_rows = DocnoTable._read
+    monkeypatch.setattr(DocnoTable, "_read", lambda table, rows: read.extend(rows) or of_rows(table, rows))
+    assert pickle.loads(pickle.dumps(index)).rows(["d19999", "d0"]).tolist() == [19_999, 0]
+    assert len(read) < 10

@@ -6,6 +6,7 @@ from torch import nn
 import pt_neural as pn
 from pt_neural.training.groups import Groups
 from pt_neural.training.losses import make_loss
+from pt_neural.training.processes import connected
 from pt_neural.training.sampling import GroupBatches
 
 
@@ -35,14 +36,15 @@ def train_table(training: pn.Training, *, dropout: float = 0.0, evaluate=None, h
     relevant = positives // 2 * 16 + positives
     groups = Groups(positives // 2, positives, np.ones(16, dtype=np.float32), relevant, 16)
     batches = GroupBatches(groups, training, lambda *numbers: tuple(map(torch.from_numpy, numbers)))
-    train(
-        table,
-        batches,
-        make_loss(training, highest=1.0),
-        training,
-        evaluate=evaluate and (lambda: evaluate(table)),
-        history=[] if history is None else history,
-    )
+    with connected(training):
+        train(
+            table,
+            batches,
+            make_loss(training, highest=1.0),
+            training,
+            evaluate=evaluate and (lambda: evaluate(table)),
+            history=[] if history is None else history,
+        )
     return table
 
 

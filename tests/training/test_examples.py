@@ -34,14 +34,15 @@ def examples_of(candidates=CANDIDATES, qrels=QRELS, documents=None, **settings):
     return make_examples(candidates, qrels, training, fields=("text",), documents=documents)
 
 
-def names(candidates, documents=None):
+def names(candidates, documents=None, qrels=QRELS):
+    """The queries and the documents in the order of their numbers; queries without judgements have none."""
     docnos = candidates["docno"].drop_duplicates().tolist() if documents is None else documents.docnos
-    return candidates["qid"].drop_duplicates().tolist(), docnos
+    return candidates.loc[candidates["qid"].isin(qrels["qid"]), "qid"].drop_duplicates().tolist(), docnos
 
 
-def groups_by_name(examples, candidates=CANDIDATES, documents=None):
+def groups_by_name(examples, candidates=CANDIDATES, documents=None, qrels=QRELS):
     """(qid, positive) -> (grade, {negative: its grade}), the pools read whole."""
-    qids, docnos = names(candidates, documents)
+    qids, docnos = names(candidates, documents, qrels)
     groups, found = examples.groups, {}
     for number in range(len(groups)):
         pool = None
@@ -132,7 +133,7 @@ def test_numbers_as_names():
             qid=CANDIDATES["qid"].str[1:].astype(int), docno=CANDIDATES["docno"].str[1:].astype(int)
         )
         qrels = QRELS.assign(qid=QRELS["qid"].str[1:].astype(int), docno=QRELS["docno"].str[1:].astype(int))
-        found = groups_by_name(examples_of(candidates, qrels, negatives=negatives), candidates)
+        found = groups_by_name(examples_of(candidates, qrels, negatives=negatives), candidates, qrels=qrels)
         expected = groups_by_name(examples_of(negatives=negatives))
         assert {(f"q{qid}", f"d{docno}") for qid, docno in found} == expected.keys()
 
@@ -206,7 +207,7 @@ def test_with_retrieved_negatives_positives_are_retrieved_ones(forward_index):
     retrieved = {("q1", "d1"), ("q1", "d2"), ("q2", "d5")}
     for positives in (None, "retrieved"):
         examples = examples_of(candidates, qrels, forward_index, negatives="retrieved", positives=positives)
-        assert set(groups_by_name(examples, candidates, forward_index)) == retrieved
+        assert set(groups_by_name(examples, candidates, forward_index, qrels)) == retrieved
     assert {reason: count for reason, count in examples.report.dropped.items() if count} == {
         "queries without a relevant document that was retrieved": 1,
         "relevant documents that are not among the candidates": 3,
@@ -214,7 +215,7 @@ def test_with_retrieved_negatives_positives_are_retrieved_ones(forward_index):
     others = {("q1", "d8"), ("q2", "d3"), ("q3", "d7")}
     for options in ({"negatives": "retrieved", "positives": "all"}, {"negatives": "random"}):
         examples = examples_of(candidates, qrels, forward_index, **options)
-        assert set(groups_by_name(examples, candidates, forward_index)) == retrieved | others
+        assert set(groups_by_name(examples, candidates, forward_index, qrels)) == retrieved | others
     with pytest.raises(ValueError, match=r"train on all relevant documents with Training\(positives='all'\)"):
         examples_of(candidates, more, forward_index, negatives="retrieved")
 
@@ -294,7 +295,7 @@ pairs = st.tuples(st.integers(0, 4), st.integers(0, 7))
 def possible_groups(candidates, grades, negatives):
     """A reference: pairs with a relevant document, as far as anything may be their negative."""
     retrieved = set(zip(candidates["qid"], candidates["docno"], strict=True))
-    qids, docnos = names(candidates)
+    qids, docnos = (candidates[name].unique() for name in ("qid", "docno"))
     positives = {(qid, docno) for qid in qids for docno in docnos if grades.get((qid, docno), 0) > 0}
     if negatives == "retrieved":
         positives &= retrieved
@@ -333,8 +334,8 @@ def test_positives_are_relevant_and_negatives_are_not(retrieved, judged, negativ
             examples_of(candidates, qrels, **options)
         return
     examples = examples_of(candidates, qrels, **options)
-    assert groups_by_name(examples, candidates).keys() == expected
-    qids, docnos = names(candidates)
+    assert groups_by_name(examples, candidates, qrels=qrels).keys() == expected
+    qids, docnos = names(candidates, qrels=qrels)
     batches = GroupBatches(examples.groups, pn.Training(**options), lambda queries, documents: (queries, documents))
     for number in range(len(batches)):
         batch = batches[0, number]
@@ -358,3 +359,53 @@ def test_no_warnings():
         for negatives in KINDS:
             holes = {"text": ["one"] + [np.nan] * 6, "query": [np.nan] * 4 + ["cities"] * 3}
             examples_of(CANDIDATES.assign(**holes), negatives=negatives)
+
+
+# Streams of candidates
+
+
+@pytest.mark.parametrize("negatives", KINDS)
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_a_stream_of_frames_is_like_one_frame(forward_index, negatives, size):
+    more = pd.DataFrame([("q3", "towns", "d6", ""), ("q4", None, "d2", "")], columns=CANDIDATES.columns)
+    candidates = pd.concat([CANDIDATES, more], ignore_index=True)
+    qrels = pd.concat(
+        [QRELS, pd.DataFrame({"qid": ["q4", "q4", "q9"], "docno": ["d3", "d7", "d1"], "label": [1, 0, 1]})]
+    )
+    blocks = [
+        candidates[candidates["qid"].isin(f"q{n}" for n in range(first, first + size))] for first in range(1, 5, size)
+    ]
+    whole = examples_of(candidates, qrels, forward_index, negatives=negatives, positives="all")
+    stream = examples_of(iter(blocks), qrels, forward_index, negatives=negatives, positives="all")
+    assert stream.report == whole.report
+    assert stream.query_texts == whole.query_texts == ["rivers", "cities", ""]
+    for name in ("queries", "positives", "labels", "relevant", "pools", "pool_labels"):
+        np.testing.assert_array_equal(getattr(stream.groups, name), getattr(whole.groups, name))
+    if whole.groups.pools is not None:
+        np.testing.assert_array_equal(stream.groups.pool_documents.terms, whole.groups.pool_documents.terms)
+
+
+def test_streams_need_a_forward_index_and_columns(forward_index):
+    with pytest.raises(ValueError, match=r"a stream of frames need a forward index: set model\.documents"):
+        examples_of(iter([CANDIDATES]))
+    with pytest.raises(ValueError, match="the frame to fit on lacks docno"):
+        examples_of(iter([CANDIDATES.drop(columns="docno")]), QRELS, forward_index)
+    with pytest.raises(ValueError, match="there are no candidates to fit on"):
+        examples_of(iter([]), QRELS, forward_index)
+    with pytest.raises(TypeError, match="candidates must be a frame or a stream of frames, not 3"):
+        examples_of(3, QRELS, forward_index)
+
+
+def test_pools_are_the_same_however_many_are_made_together(monkeypatch):
+    random = np.random.default_rng(0)
+    drawn = random.integers([40, 30], size=(600, 2))
+    candidates = pd.DataFrame({"qid": drawn[:, 0], "docno": drawn[:, 1]}).astype(str).assign(query="x", text="y")
+    qrels = (
+        candidates[["qid", "docno"]].drop_duplicates().assign(label=lambda frame: random.integers(3, size=len(frame)))
+    )
+    for negatives in ("judged", "retrieved"):
+        expected = groups_by_name(examples_of(candidates, qrels, negatives=negatives), candidates, qrels=qrels)
+        with monkeypatch.context() as patch:
+            patch.setattr("pt_neural.training.groups.ROWS", 7)
+            found = examples_of(candidates, qrels, negatives=negatives)
+        assert groups_by_name(found, candidates, qrels=qrels) == expected

@@ -529,7 +529,7 @@ def test_devices_share_the_batches_and_a_later_fit_has_those_that_it_asks_for(st
     shared, alone = ("[0, 2]", "[1, 3]"), "[0, 1, 2, 3]"
     if strategy == "ddp":
         expected = [
-            f"{place} {batches} 4 False" for place in (0, 1) for batches in (shared[place], alone, shared[place])
+            f"{place} {batches} 4 True" for place in (0, 1) for batches in (shared[place], alone, shared[place])
         ]
     else:  # the batches of two devices are read in processes that are gone
         expected = [f"0 {batches} 4 False" for batches in ("[]", alone, "[]")]

@@ -62,7 +62,7 @@ def test_where_the_time_went(monkeypatch, capsys):
     assert clock.timed(lambda value: value + 1)(2) == 3
     report = Report(3, 5, 10, "random", recipe="few")
     assert str(report) == "training on 5 groups of 3 queries with random negatives, 10 documents, recipe 'few'"
-    report.conclude(records(0.1, 0.2), Training(dev_measure="nDCG@10"), clock)
+    report = report.concluded(records(0.1, 0.2), Training(dev_measure="nDCG@10"), clock)
     assert report.seconds == {"preparation": 2.0, "training": 8.5, "dev evaluation": 1.5}
     line = "epoch 1 of 1 was the best: dev nDCG@10 0.2000, before training 0.1000; 2.0 s of preparation, 8.5 s of "
     assert capsys.readouterr().out == f"{line}training, 1.5 s of dev evaluation\n"

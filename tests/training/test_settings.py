@@ -8,6 +8,7 @@ import pytest
 from ir_measures import AP, RR, nDCG
 
 import pt_neural as pn
+from pt_neural.training.settings import Training, divided
 
 WRONG_VALUES = [
     ("epochs", 0),
@@ -131,3 +132,16 @@ def test_a_model_completes_what_is_none():
 def test_what_a_model_brings_is_checked_as_well():
     with pytest.raises(ValueError, match="batch_size must be at least 2"):
         pn.Training(batch_size=1).completed({"negatives": "in-batch"})
+
+
+def test_nodes_and_ray():
+    assert Training(nodes=2, devices=2, strategy="ddp").nodes == 2
+    with pytest.raises(ValueError, match="nodes must be"):
+        Training(nodes=0)
+    for settings in ({"nodes": 2}, {"devices": 2}):
+        with pytest.raises(ValueError, match="Ray Train's ScalingConfig says how many workers train"):
+            Training(strategy="ray", **settings)
+
+
+def test_settings_of_a_training_and_others():
+    assert divided({"dim": 3, "epochs": 2, "shared": True}) == ({"epochs": 2}, {"dim": 3, "shared": True})

@@ -8,6 +8,7 @@ import pyterrier as pt
 
 from pt_neural._artifacts import atomic_directory, write_metadata
 from pt_neural.lucene.index.analysis import Analysis
+from pt_neural.lucene.index.reader import keep_docnos
 from pt_neural.lucene.java.jvm import in_java, java_class
 
 KIND = {"type": "sparse_index", "format": "anserini"}
@@ -42,6 +43,7 @@ def index_collection(
         count = _run([*flags, *options], verbose)
         if not count or not any(directory.glob("segments_*")):
             raise ValueError(f"Anserini's {collection} found no documents in {input}; Java's messages say more")
+        keep_docnos(directory)
         write_metadata(directory, **KIND, documents=count, analysis=analysis.save(directory))
 
 

@@ -1,12 +1,13 @@
 """The directory of a Lucene index: its reader, how its text is analysed, and checks of what it holds."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from pt_neural.lucene.index.analysis import Analysis
-from pt_neural.lucene.index.reader import Reader, open_reader
+from pt_neural.lucene.index.reader import DOCNOS_FOLDER, FieldOptions, Reader, open_reader
+from pt_neural.text.docnos import DocnoTable
 
 CONTENTS = "contents"  # Anserini's field of all text
 
@@ -32,6 +33,11 @@ class IndexDirectory:
         """The last part of the path."""
         return self.path.name
 
+    @property
+    def parts(self) -> list[Path]:
+        """The folders of the Lucene indexes that this one consists of; their documents are numbered in this order."""
+        return [self.path]
+
     def built(self) -> bool:
         """Whether there is a complete Lucene index at the path."""
         return any(self.path.glob("segments_*"))
@@ -39,26 +45,37 @@ class IndexDirectory:
     @property
     def reader(self) -> Reader:
         """The opened index; all objects with the same path share it."""
-        return open_reader(self.path)
+        return open_reader(self.path, self.parts)
+
+    @property
+    def docno_table(self) -> DocnoTable:
+        """The docnos by Lucene's document number; needs no Java if this package has built the index."""
+        kept = self.path / DOCNOS_FOLDER
+        return DocnoTable(kept) if kept.is_dir() else self.reader.docnos
 
     @property
     def analysis(self) -> Analysis:
         """How queries to this index become terms."""
-        return Analysis.of_index(self.path, stemmer=self.stemmer, stopwords=self.stopwords)
+        return Analysis.of_index(self.parts[0], stemmer=self.stemmer, stopwords=self.stopwords)
 
     def __len__(self) -> int:
-        return len(self.reader.docnos)
+        return len(self.reader)
 
     def __bool__(self) -> bool:
         return True  # even if it is empty, or not built yet
 
     def docnos(self) -> np.ndarray:
         """All docnos in Lucene's order, an object array of strings of shape ``(len(index),)``."""
-        return self.reader.docnos.copy()
+        return np.array(list(self.docno_table), dtype=object)
+
+    @property
+    def field_options(self) -> Mapping[str, FieldOptions]:
+        """What the index stores for each field that can be searched."""
+        return self.reader.fields
 
     def fields(self) -> list[str]:
         """Names of the fields that can be searched."""
-        return sorted(self.reader.fields)
+        return sorted(self.field_options)
 
     def document_frequencies(self, terms: Sequence[str], field: str = CONTENTS) -> np.ndarray:
         """The number of documents with each term, int64; terms as :attr:`analysis` makes them."""
@@ -66,7 +83,7 @@ class IndexDirectory:
 
     def require_field(self, field: str) -> None:
         """Raise ValueError if the index cannot search ``field``."""
-        if field not in self.reader.fields:
+        if field not in self.field_options:
             raise ValueError(
                 f"{self.path} has no field {field!r}; it has {', '.join(self.fields())}. To search a field by itself, "
                 f"index it so: index.indexer(separate_fields=[{field!r}])"
@@ -81,7 +98,7 @@ class IndexDirectory:
         self._require(field, "vectors", "term vectors, which RM3 and LatentConceptExpansion need")
 
     def _require(self, field: str, option: str, what: str) -> None:
-        if not getattr(self.reader.fields[field], option):
+        if not getattr(self.field_options[field], option):
             remedy = f"build it again with index.indexer({option}=True, overwrite=True)"
             raise ValueError(f"{self.path} was built without {what}; {remedy}")
 

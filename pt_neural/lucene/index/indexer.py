@@ -14,10 +14,12 @@ from pt_neural._artifacts import atomic_directory, refuse_existing, write_metada
 from pt_neural.lucene.index.analysis import Analysis
 from pt_neural.lucene.index.anserini import KIND, parse_options, storage_flags
 from pt_neural.lucene.index.directory import IndexDirectory
-from pt_neural.lucene.index.text import TEXT_FOLDER, TextStoreWriter
+from pt_neural.lucene.index.reader import DOCNOS_FOLDER, keep_docnos
+from pt_neural.lucene.index.text import TEXT_FOLDER, TextStoreWriter, write_slots
 from pt_neural.lucene.java.handles import chain, clean, function, lines, method, signature, static
 from pt_neural.lucene.java.jvm import in_java, java_class
 from pt_neural.text.corpus import read_documents
+from pt_neural.text.docnos import DocnoTable
 from pt_neural.text.tokens import join_fields
 
 CHUNK = 500  # documents per Java call
@@ -108,6 +110,9 @@ class LuceneIndexer(pt.Indexer):
         with atomic_directory(path, overwrite=self.overwrite, **KIND) as directory:
             analysis = Analysis(self.stemmer, self.stopwords).save(directory)
             count = self._write(directory, documents)
+            keep_docnos(directory)
+            if self.store_text:
+                write_slots(directory / TEXT_FOLDER, DocnoTable(directory / DOCNOS_FOLDER))
             write_metadata(directory, **KIND, documents=count, analysis=analysis)
         return self._index
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import functools
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from pt_neural._artifacts import ArtifactError
-from pt_neural._frames import tie_order
+from pt_neural.lucene.index.statistics import Statistics
 from pt_neural.lucene.java.handles import (
     bind,
     chain,
@@ -28,11 +30,14 @@ from pt_neural.lucene.java.handles import (
     static,
 )
 from pt_neural.lucene.java.jvm import in_java, java_class
+from pt_neural.text.docnos import DocnoTable, DocnoWriter
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 DOCNO_FIELD = "id"
+DOCNOS_FOLDER = "docnos"  # within an index that this package has built
+BLOCK = 8192  # docnos read at a time
 SEPARATOR = "\0"  # between the strings that Java joins into one
 STATISTICS = {"docFreq": "int", "totalTermFreq": "long"}
 
@@ -64,27 +69,49 @@ class TermCounts(NamedTuple):
 
 
 class Reader:
-    """An opened index, shared by all transformers that use it. Get it from :func:`open_reader`."""
+    """An opened index, shared by all transformers that use it. Get it from :func:`open_reader`.
 
-    def __init__(self, path: Path):
+    Attributes:
+        path: Where the index is.
+        java: Lucene's reader.
+        docnos: The docnos by Lucene's document number.
+        statistics: Those of the collection that this index is a shard of, to score by in place of its own; or None.
+    """
+
+    statistics: Statistics | None = None
+
+    def __init__(self, path: Path, parts: Sequence[Path]):
         self.path = path
-        self.java = _open(path)  # Lucene's reader
-        self.docnos = _read_docnos(self.java)  # strings as objects, by Lucene's document number
+        self.java = _open(parts)
+        self.docnos = self._open_docnos()
 
-    @functools.cached_property
-    def docno_array(self) -> pd.api.extensions.ExtensionArray:
-        """The docnos as a pandas array of strings, to take columns from."""
-        return pd.array(self.docnos, dtype="str")
+    def __len__(self) -> int:
+        return len(self.docnos)
 
-    @functools.cached_property
-    def order(self) -> np.ndarray:
-        """The place of each document among equal scores, int64."""
-        return tie_order(self.docnos)
+    @in_java
+    def _open_docnos(self) -> DocnoTable:
+        if (self.path / DOCNOS_FOLDER).is_dir():
+            docnos = DocnoTable(self.path / DOCNOS_FOLDER)
+        else:  # built by others, or by an earlier version: nothing is written beside an index that is there already
+            self._folder = tempfile.TemporaryDirectory(prefix="pt_neural-docnos-")  # removed at the end of the process
+            docnos = write_docnos(self.java, Path(self._folder.name))
+        if len(docnos) != self.java.maxDoc():
+            raise ArtifactError(
+                f"{docnos.directory} has {len(docnos)} docnos, but Lucene {self.java.maxDoc()} documents"
+            )
+        return docnos
 
-    @functools.cached_property
-    def numbers(self) -> dict[str, int]:
-        """Lucene's document number of each docno."""
-        return {docno: number for number, docno in enumerate(self.docnos)}
+    def scoring_by(self, statistics: Statistics) -> Reader:
+        """This reader, scoring by the statistics of a larger collection."""
+        result = copy.copy(self)
+        result.statistics = statistics
+        return result
+
+    @in_java
+    def collection_statistics(self, field: str) -> tuple[int, int, int, int]:
+        """Numbers of documents, of those with the field, of term occurrences, of pairs of document and term."""
+        java = self.java
+        return java.maxDoc(), java.getDocCount(field), java.getSumTotalTermFreq(field), java.getSumDocFreq(field)
 
     @functools.cached_property
     def fields(self) -> dict[str, FieldOptions]:
@@ -99,10 +126,9 @@ class Reader:
         """The number of occurrences of each analysed term in the collection, int64 of shape ``(len(terms),)``."""
         return _read_statistic(self.java, "totalTermFreq", field, terms)
 
-    @in_java
     def collection_length(self, field: str) -> int:
         """The number of term occurrences in all documents."""
-        return self.java.getSumTotalTermFreq(field)
+        return self.collection_statistics(field)[2]
 
     @in_java
     def term_counts(self, documents: Sequence[int], field: str) -> TermCounts:
@@ -118,8 +144,25 @@ class Reader:
         return TermCounts(terms, csr_array((counts, columns, ends), shape=(len(pieces), len(terms))))
 
 
-def open_reader(path: Path) -> Reader:
-    """The reader of an index, opened again only when the index has been replaced; ArtifactError if there is none."""
+def open_reader(path: Path, parts: Sequence[Path]) -> Reader:
+    """The reader of an index, opened again only when the index has been replaced; ArtifactError if there is none.
+
+    Args:
+        path: Where the index is.
+        parts: The folders of the Lucene indexes that it consists of; for a single index, only ``path``.
+    """
+    return _reader(path.resolve(), tuple(_version(part) for part in parts))
+
+
+class Version(NamedTuple):
+    """A folder with a Lucene index, and what changes when the index is replaced."""
+
+    path: Path
+    inode: int
+    modified: int
+
+
+def _version(path: Path) -> Version:
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; build the index with LuceneIndex({str(path)!r}).index(...)")
     if not path.is_dir():
@@ -128,13 +171,19 @@ def open_reader(path: Path) -> Reader:
     if not commits:
         raise ArtifactError(f"{path} holds no Lucene index (no file segments_N)")
     status = commits[-1].stat()
-    return _reader(path.resolve(), status.st_ino, status.st_mtime_ns)
+    return Version(path.resolve(), status.st_ino, status.st_mtime_ns)
 
 
-def look_up(docnos: pd.Series, numbers: Mapping[str, int], path: Path) -> np.ndarray:
+@functools.lru_cache(maxsize=64)
+@in_java
+def _reader(path: Path, versions: tuple[Version, ...]) -> Reader:
+    return Reader(path, [version.path for version in versions])
+
+
+def look_up(docnos: pd.Series, table: DocnoTable, path: Path) -> np.ndarray:
     """The number of each docno, int64; ValueError if one is not in the index at ``path``."""
     rows, distinct = pd.factorize(docnos, use_na_sentinel=False)
-    found = np.fromiter((numbers.get(docno, -1) for docno in distinct), dtype=np.int64, count=len(distinct))
+    found = table.rows(distinct)
     unknown = [repr(distinct[i]) for i in np.flatnonzero(found < 0)]
     if unknown:
         raise ValueError(
@@ -144,14 +193,14 @@ def look_up(docnos: pd.Series, numbers: Mapping[str, int], path: Path) -> np.nda
     return found[rows]
 
 
-@functools.lru_cache(maxsize=64)
 @in_java
-def _reader(path: Path, inode: int, modified: int) -> Reader:
-    return Reader(path)
+def _open(parts: Sequence[Path]) -> Any:
+    readers = [_open_part(part) for part in parts]
+    return readers[0] if len(readers) == 1 else java_class("org.apache.lucene.index.MultiReader")(*readers)
 
 
 @in_java
-def _open(path: Path) -> Any:
+def _open_part(path: Path) -> Any:
     location = java_class("java.nio.file.Paths").get(str(path))
     directory = java_class("org.apache.lucene.store.FSDirectory").open(location)
     try:
@@ -189,16 +238,27 @@ def _statistic(java: Any, name: str, field: str) -> Any:
 
 
 @in_java
-def _read_docnos(java: Any) -> np.ndarray:
-    """All docnos in one call, from the doc values that Anserini keeps for breaking ties."""
+def write_docnos(java: Any, folder: Path) -> DocnoTable:
+    """Write all docnos in an existing folder, in blocks, from the doc values that Anserini keeps to break ties."""
     values = java_class("org.apache.lucene.index.MultiDocValues").getBinaryValues(java, DOCNO_FIELD)
     if values is None:
         raise ArtifactError("this Lucene index has no field 'id' with doc values; was it built by Anserini?")
-    text = function(_join_values(java.maxDoc())).apply(values)
-    names = text.split(SEPARATOR)[:-1]
-    if len(names) != java.maxDoc():
-        raise ArtifactError(f"the index has {java.maxDoc()} documents but {len(names)} docnos")
-    return np.array(names, dtype=object)
+    with DocnoWriter(folder, unique=False) as docnos:
+        for start in range(0, java.maxDoc(), BLOCK):
+            text = function(_join_values(min(BLOCK, java.maxDoc() - start))).apply(values)
+            docnos.extend(text.split(SEPARATOR)[:-1])
+    return DocnoTable(folder)
+
+
+@in_java
+def keep_docnos(path: Path) -> None:
+    """Write the docnos of a new index beside it, so that it opens at once."""
+    (path / DOCNOS_FOLDER).mkdir()
+    java = _open_part(path)
+    try:
+        write_docnos(java, path / DOCNOS_FOLDER)
+    finally:
+        java.close()
 
 
 def _join_values(count: int) -> Any:

@@ -3,7 +3,8 @@
 Reading one hit from Python takes microseconds, because each field of each object is a call of its own. A method
 handle is a reference to a Java method, and Java can compose handles: ``chain(f, g)`` calls g on the result of f,
 ``loop`` repeats. A composed program runs inside Java over a whole chunk of queries, so that a chunk costs one call
-from Python, and no Java of our own has to be compiled or shipped.
+from Python. Only what handles cannot do, or only badly, is written in Java and compiled: a class that extends one of
+Lucene's, and a loop of unknown length.
 
 Call these functions only within functions wrapped by :func:`pt_neural.lucene.java.jvm.in_java`.
 """

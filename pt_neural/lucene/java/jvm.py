@@ -1,4 +1,4 @@
-"""The Java virtual machine: one function starts it, on first use, with Anserini's jar on the class path.
+"""The Java virtual machine: one function starts it, on first use, with Anserini's jar and ours on the class path.
 
 Two rules for all code that talks to Java:
 
@@ -20,8 +20,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from pt_neural._environment import HEAP_VARIABLE, PROCESSORS_VARIABLE
+
 MINIMUM_JAVA = 21
-HEAP_VARIABLE = "PT_NEURAL_JAVA_HEAP"
+OWN_JAR = Path(__file__).with_name("pt_neural.jar")  # made by compile.py
 VECTOR_OPTION = "--add-modules=jdk.incubator.vector"  # set by Pyserini; kills the process if Java lacks the module
 
 _lock = threading.RLock()
@@ -112,48 +114,51 @@ def hidden_classes_as(name: str) -> Iterator[None]:
 def _connect(heap: str | None) -> ModuleType:
     import jnius_config
 
-    jar = anserini_jar()
     if jnius_config.vm_running:
         import jnius
 
-        _join(jnius, jar)
+        _join(jnius)
     else:
         home = java_home()
         os.environ["JAVA_HOME"] = str(home)
         if lacks_vectors(home):
             jnius_config.options = [option for option in jnius_config.options if option != VECTOR_OPTION]
         jnius_config.add_options(*java_options(java_version(home), heap or os.environ.get(HEAP_VARIABLE)))
-        jnius_config.add_classpath(str(jar))
+        jnius_config.add_classpath(*map(str, jars().values()))
         import jnius
     _silence_lucene(jnius)
     return jnius
 
 
-def _join(jnius: ModuleType, jar: Path) -> None:
-    """Check that the JVM that another library has started is new enough, and add Anserini's classes to it."""
+def _join(jnius: ModuleType) -> None:
+    """Check that the JVM that another library has started is new enough, and add the classes that it lacks."""
     version = jnius.autoclass("java.lang.System").getProperty("java.specification.version")
     if int(version.rpartition(".")[2]) < MINIMUM_JAVA:
         raise JavaError(
             f"Another library has started Java {version} in this process, but Lucene needs Java {MINIMUM_JAVA} "
             "or newer; set JAVA_HOME to a newer Java, or call pt_neural.lucene.start_java() before that library"
         )
-    if _has_anserini(jnius):
-        return
+    for name, jar in jars().items():
+        if not _has_class(jnius, name):
+            _add(jnius, name, jar)
+
+
+def _add(jnius: ModuleType, name: str, jar: Path) -> None:
     cause = None
     try:
         append_to_class_path(jnius, jar)
     except Exception as error:  # JVMs of other makes may fail here in any way
         cause = error
-    if cause or not _has_anserini(jnius):
+    if cause or not _has_class(jnius, name):
         raise JavaError(
-            "Another library has started Java in this process without Anserini's classes, and they could not be "
-            "added; call pt_neural.lucene.start_java() before that library starts Java"
+            f"Another library has started Java in this process without the classes of {jar.name}, and they could not "
+            "be added; call pt_neural.lucene.start_java() before that library starts Java"
         ) from cause
 
 
-def _has_anserini(jnius: ModuleType) -> bool:
+def _has_class(jnius: ModuleType, name: str) -> bool:
     try:
-        jnius.find_javaclass("io/anserini/index/SimpleIndexer")
+        jnius.find_javaclass(name)
     except jnius.JavaException:
         return False
     return True
@@ -168,6 +173,11 @@ def append_to_class_path(jnius: ModuleType, jar: Path | str) -> None:
 
     loader = jnius.autoclass("java.lang.ClassLoader").getSystemClassLoader()
     jnius.cast(AppClassLoader, loader).appendToClassPathForInstrumentation(str(jar))
+
+
+def jars() -> dict[str, Path]:
+    """Anserini's jar and ours, each by a class in it."""
+    return {"io/anserini/index/SimpleIndexer": anserini_jar(), "pt_neural/GlobalStatistics": OWN_JAR}
 
 
 def anserini_jar() -> Path:
@@ -229,6 +239,8 @@ def java_options(version: int, heap: str | None) -> list[str]:
         if not re.fullmatch(r"\d+[kmgKMG]", heap):
             raise JavaError(f"the heap ({HEAP_VARIABLE} or start_java(heap=...)) is {heap!r}; write it like '8g'")
         options.append(f"-Xmx{heap}")
+    if processors := os.environ.get(PROCESSORS_VARIABLE):
+        options.append(f"-XX:ActiveProcessorCount={int(processors)}")
     if version >= 23:
         options.append("--sun-misc-unsafe-memory-access=allow")
     return options

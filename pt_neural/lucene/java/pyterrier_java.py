@@ -11,6 +11,7 @@ from pt_neural.lucene.java.jvm import (
     JavaError,
     anserini_jar,
     append_to_class_path,
+    jars,
     java_home,
     java_options,
     java_version,
@@ -21,7 +22,7 @@ from pt_neural.lucene.java.jvm import (
 class LuceneJavaInit(pt.java.JavaInitializer):
     """What PyTerrier calls when it starts Java, through the entry point ``pyterrier.java.init``.
 
-    If PyTerrier starts Java, its JVM gets Anserini's jar and leaves Ctrl-C to Python. If this package has started
+    If PyTerrier starts Java, its JVM gets our jars and leaves Ctrl-C to Python. If this package has started
     Java already, the jars that PyTerrier's plugins ask for are added to the running JVM; it is too late for their
     options, which are dropped.
     """
@@ -42,7 +43,7 @@ class LuceneJavaInit(pt.java.JavaInitializer):
         except JavaError:
             return  # too old for Lucene, but perhaps not for PyTerrier; the error comes when Lucene is needed
         os.environ["JAVA_HOME"] = str(home)
-        jnius_config.add_classpath(str(anserini_jar()))
+        jnius_config.add_classpath(*map(str, jars().values()))
         jnius_config.add_options(*java_options(java_version(home), None))
         if lacks_vectors(home):  # pyterrier-anserini has just asked for them
             wanted = pt.java.configure["options"]

@@ -194,7 +194,7 @@ class LatentConceptExpansion(pt.Transformer):
             documents = FeedbackDocuments.read(index.reader, field, feedback.documents[first:end])
             usable = np.ones(len(documents.terms), dtype=bool)
             if self.filter_terms:
-                usable = usual_terms(documents.terms, documents.document_frequencies, len(index.reader.docnos))
+                usable = usual_terms(documents.terms, documents.document_frequencies, len(index.reader))
             numbers, scores = feedback.queries[first:end], feedback.scores[first:end]
             for number, query in enumerate(analysed[chunk], chunk.start):
                 rows = np.flatnonzero((numbers == number) & (documents.lengths > 0))
@@ -370,7 +370,7 @@ def best_rows(results: pd.DataFrame, groups: np.ndarray, reader: Reader, number:
     rows, positions = rows[positions < number], positions[positions < number]
     order = np.lexsort((positions, groups[rows]))
     rows, positions = rows[order], positions[order]
-    return Hits(groups[rows], look_up(docnos.iloc[rows], reader.numbers, reader.path), scores[rows], positions)
+    return Hits(groups[rows], look_up(docnos.iloc[rows], reader.docnos, reader.path), scores[rows], positions)
 
 
 def _query_columns(frame: pd.DataFrame) -> list[str]:

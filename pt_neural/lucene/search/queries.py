@@ -3,7 +3,7 @@
 import functools
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -27,6 +27,9 @@ class QueryBuilder(Protocol):
     def build(self, queries: Sequence[Any]) -> Any:
         """A ``java.util.List`` with one Lucene query for each input, in order."""
 
+    def needs(self, queries: Sequence[Any]) -> tuple[set[str], set[Hashable]]:
+        """The analysed terms and the windows whose statistics the scores depend on."""
+
 
 @dataclass(frozen=True)
 class TextQueries:
@@ -39,6 +42,10 @@ class TextQueries:
         """Lucene queries from texts."""
         return lines(queries).map(_bag_of_words(self)).toList()
 
+    def needs(self, queries: Sequence[str]) -> tuple[set[str], set[Hashable]]:
+        """The terms of the texts."""
+        return {term for text in queries for term in self.analysis.terms(text)}, set()
+
 
 @dataclass(frozen=True)
 class WeightedQueries:
@@ -49,6 +56,10 @@ class WeightedQueries:
     def build(self, queries: Sequence[Mapping[str, float]]) -> Any:
         """Lucene queries from weighted terms."""
         return lines([_weights_as_json(weights) for weights in queries]).map(_weighted_terms(self)).toList()
+
+    def needs(self, queries: Sequence[Mapping[str, float]]) -> tuple[set[str], set[Hashable]]:
+        """The terms."""
+        return {str(term) for weights in queries for term in weights}, set()
 
 
 @functools.cache

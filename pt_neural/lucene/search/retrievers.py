@@ -1,9 +1,10 @@
 """What all Lucene retrievers share, and the two plainest: BM25 and query likelihood."""
 
+import copy
 import operator
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -12,8 +13,10 @@ import pyterrier as pt
 from pt_neural._frames import Hits, retrieved_frame, with_scores
 from pt_neural.lucene.index.directory import CONTENTS, IndexDirectory
 from pt_neural.lucene.index.reader import look_up
+from pt_neural.lucene.index.statistics import Statistics
 from pt_neural.lucene.search.queries import QueryBuilder, TextQueries, WeightedQueries
 from pt_neural.lucene.search.scoring import BM25Similarity, QLSimilarity, Similarity, rescore, search
+from pt_neural.lucene.search.windows import count_window
 
 
 class Retriever(pt.Transformer):
@@ -63,13 +66,23 @@ class Retriever(pt.Transformer):
         Raises:
             ValueError: If a docno is not in the index, or if the index does not have the field.
         """
-        self._validate(inp)
+        self.validate(inp)
         if "docno" not in inp.columns:
             return self._retrieve(inp)
-        scored = with_scores(inp, self._score(inp) if len(inp) else np.empty(0))
+        return self.cut(with_scores(inp, self.score(inp) if len(inp) else np.empty(0)))
+
+    def cut(self, scored: pd.DataFrame) -> pd.DataFrame:
+        """Of scored rows, those that a cutoff fused into this transformer leaves."""
         return scored if self._cut is None else scored[scored["rank"] < self._cut]
 
-    def _validate(self, inp: pd.DataFrame) -> None:
+    def on(self, index: IndexDirectory) -> Self:
+        """The same retriever of another index."""
+        result = copy.copy(self)
+        result.index = index
+        return result
+
+    def validate(self, inp: pd.DataFrame) -> None:
+        """Raise if a frame has neither the columns to retrieve by nor those to score."""
         with pt.validate.any(inp, context=self) as validator:
             for column in ("query", "query_toks") if self.takes_weights and not self.needs_text else ("query",):
                 validator.query_frame([column], mode="retrieve")
@@ -79,18 +92,30 @@ class Retriever(pt.Transformer):
         if not len(inp):
             return retrieved_frame(inp, [], pd.array([], dtype="str"))
         chunks = self.hits(inp, self.num_results, progress=self._label())
-        return retrieved_frame(inp, list(chunks), self.index.reader.docno_array)
+        return retrieved_frame(inp, list(chunks), self.index.reader.docnos)
 
     def hits(self, queries: pd.DataFrame, num_results: int, *, progress: str | None = None) -> Iterator[Hits]:
         """The best documents of each row of a query frame, in chunks; see :func:`search`."""
         builder, prepared = self._prepare(queries)
         return search(self.index.reader, builder, self.similarity(), prepared, num_results, progress=progress)
 
-    def _score(self, inp: pd.DataFrame) -> np.ndarray:
+    def statistics(self, queries: pd.DataFrame) -> Statistics:
+        """What this index knows of the terms and windows of a query frame."""
+        builder, prepared = self._prepare(queries)
+        terms, windows = builder.needs(prepared)
+        reader, names = self.index.reader, sorted(terms)
+        documents = reader.document_frequencies(names, self.field).tolist()
+        occurrences = reader.collection_frequencies(names, self.field).tolist()
+        counts = dict(zip(names, zip(documents, occurrences, strict=True), strict=True))
+        found = {window: count_window(reader, self.field, window) for window in windows}
+        return Statistics(self.field, reader.collection_statistics(self.field), counts, found)
+
+    def score(self, inp: pd.DataFrame) -> np.ndarray:
+        """The scores of the rows of a frame with ``docno``, float64, in their order."""
         groups, firsts = group_queries(inp)
         builder, queries = self._prepare(inp.iloc[firsts])
         reader = self.index.reader
-        documents = look_up(inp["docno"], reader.numbers, reader.path)
+        documents = look_up(inp["docno"], reader.docnos, reader.path)
         similarity = self.similarity()
         return rescore(reader, builder, similarity, queries, groups, documents, progress=self._label())
 

@@ -2,7 +2,7 @@
 
 import functools
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -127,7 +127,7 @@ def rescore(
 
     Returns float64 in the shape of ``documents``: 0.0 where no term of the query matches.
     """
-    total = len(reader.docnos)
+    total = len(reader)
     pairs, pair_of_row = np.unique(groups * total + documents, return_inverse=True)
     ends = np.searchsorted(pairs, np.arange(len(queries) + 1) * total)
     scores = np.zeros(len(pairs))
@@ -159,7 +159,7 @@ def _search_chunk(
     for i, hits in enumerate(found):
         if _cut_in_tie(hits, num_results, wanted):
             found[i] = _whole_tie(reader, similarity, built.subList(i, i + 1), num_results, wanted)
-    return break_ties(found, reader.order, num_results)
+    return break_ties(found, reader.docnos.tie_order, num_results)
 
 
 def _run(reader: Reader, similarity: Similarity, stream: Any, wanted: int) -> list[np.ndarray]:
@@ -167,18 +167,23 @@ def _run(reader: Reader, similarity: Similarity, stream: Any, wanted: int) -> li
     return [read_hits(packed) for packed in stream.map(find).toArray()]
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=64)
 @in_java
 def searcher(reader: Reader, similarity: Similarity) -> Any:
     """Lucene's searcher for one similarity; changing the similarity of a searcher in use gives wrong scores."""
     kind = java_class(_SEARCHER)
-    made = kind(reader.java, signature="(Lorg/apache/lucene/index/IndexReader;)V")
+    if reader.statistics is None:
+        made = kind(reader.java, signature="(Lorg/apache/lucene/index/IndexReader;)V")
+    else:
+        field, collection, terms, _ = reader.statistics
+        counts = [list(column) for column in zip(*terms.values(), strict=True)] or [[], []]
+        made = java_class("pt_neural.GlobalStatistics")(reader.java, field, list(collection), list(terms), *counts)
     kind.setMaxClauseCount(MAX_CLAUSES)
     made.setSimilarity(similarity.to_java())
     return made
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=64)
 def search_function(reader: Reader, similarity: Similarity, wanted: int) -> Any:
     """Java function from a query to its packed hits, at most ``wanted``."""
     find = method(_SEARCHER, "search", _TOP_DOCS, _QUERY, "int")
@@ -195,22 +200,24 @@ def _whole_tie(reader: Reader, similarity: Similarity, query: Any, num_results: 
     """Search for more and more documents, until the tie at the cut is complete."""
     while True:
         wanted *= 4
-        hits = _run(reader, similarity, query.stream(), min(wanted, len(reader.docnos)))[0]
+        hits = _run(reader, similarity, query.stream(), min(wanted, len(reader)))[0]
         if not _cut_in_tie(hits, num_results, wanted):
             return hits
 
 
-def break_ties(found: Sequence[np.ndarray], order: np.ndarray, num_results: int) -> Hits:
-    """Sort each query's equal scores by ``order``, the place of each document among them, and cut."""
+def break_ties(found: Sequence[np.ndarray], tie_order: Callable[[np.ndarray], np.ndarray], num_results: int) -> Hits:
+    """Sort each query's equal scores by the places that ``tie_order`` gives to these documents, and cut."""
     lengths = np.array([len(hits) for hits in found], dtype=np.int64)
     hits = np.concatenate(found)
     queries = np.repeat(np.arange(len(found)), lengths)
     documents, scores = hits["document"].astype(np.int64), hits["score"].astype(np.float64)
-    new_tie = np.r_[True, (np.diff(scores) != 0) | (np.diff(queries) != 0)][: len(hits)]
-    sorting = np.argsort(np.cumsum(new_tie) * len(order) + order[documents])
+    as_before = np.r_[False, (np.diff(scores) == 0) & (np.diff(queries) == 0)][: len(hits)]
+    tied = np.flatnonzero(as_before | np.r_[as_before[1:], False])
+    run = np.cumsum(~as_before)[tied]
+    documents[tied] = documents[tied[np.lexsort((tie_order(documents[tied]), run))]]
     ranks = np.arange(len(hits)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     kept = ranks < num_results
-    return Hits(queries[kept], documents[sorting][kept], scores[kept], ranks[kept])
+    return Hits(queries[kept], documents[kept], scores[kept], ranks[kept])
 
 
 @in_java
@@ -232,7 +239,7 @@ def _rescore_chunk(
     return [read_hits(packed) for packed in stream.mapToObj(score).toArray()]
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=64)
 def _rescore_handle(reader: Reader, similarity: Similarity) -> Any:
     """Handle ``(queries, targets, i) -> packed hits`` of query i among target i."""
     rescorer = "org.apache.lucene.search.QueryRescorer"

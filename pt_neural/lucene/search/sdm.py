@@ -1,20 +1,14 @@
-"""The sequential dependence model: terms, neighbouring terms, and pairs of terms within a window.
-
-Lucene scores a span query by the statistics of its terms; Metzler & Croft smooth a window by its own frequency in the
-collection. Since a term query may bring its own statistics, the terms of a window are given the statistics of the
-window: how often it occurs, and in how many documents.
-"""
+"""The sequential dependence model: terms, neighbouring terms, and pairs of terms within a window."""
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
@@ -23,10 +17,9 @@ from pt_neural.lucene.index.reader import Reader
 from pt_neural.lucene.java.jvm import java_class
 from pt_neural.lucene.search.queries import WeightedQueries
 from pt_neural.lucene.search.retrievers import RetrieverOverBase, query_texts
-from pt_neural.lucene.search.scoring import FrequencySimilarity, read_hits, search_function, searcher
+from pt_neural.lucene.search.windows import Window, window_query
 
 _SEARCH = "org.apache.lucene.search"
-_SPANS = "org.apache.lucene.queries.spans"
 
 
 class SDM(RetrieverOverBase):
@@ -39,8 +32,8 @@ class SDM(RetrieverOverBase):
     * Terms and windows are scored by the same formula, Lucene's query likelihood or BM25, and windows by *their own*
       statistics: how often the window occurs in the collection, and in how many documents. (Lucene and Anserini use
       the statistics of the terms instead.)
-    * In an unordered window, two terms with g positions between them count 1 / (1 + g), as Lucene counts spans. An
-      occurrence makes no pair with itself: ``x x`` needs two.
+    * In an unordered window, two terms with g positions between them count 1 / (3 + g), as Lucene counts spans, or
+      1 / (1 + g) if they are the same term. An occurrence makes no pair with itself: ``x x`` needs two.
     * A query of one term scores as the base does; a query without terms finds nothing.
     * A column ``query_toks`` gives the terms and their weights, but windows still come from the text of ``query``.
       Weights that are the counts of the query's own terms change no score.
@@ -121,90 +114,22 @@ class SDMQueries:
             builder.add(clause, should)
         return builder.build()
 
+    def needs(self, queries: Sequence[tuple[str, Mapping[str, float] | None]]) -> tuple[set[str], set[Hashable]]:
+        """The terms of the texts and of the weights, and the windows of the texts."""
+        texts = [self.index.analysis.terms(text) for text, _ in queries]
+        weighted, _ = WeightedQueries(self.field).needs([weights for _, weights in queries if weights is not None])
+        windows = {window for terms in texts for window, _ in self._weighted_windows(terms)}
+        return weighted.union(*texts), windows
+
     def _windows(self, reader: Reader, terms: list[str]) -> list[tuple[Any, float]]:
-        """One ordered and one unordered window for each pair of neighbours in the query."""
+        found = ((window_query(reader, self.field, window), w) for window, w in self._weighted_windows(terms))
+        return [(query[0], weight * query[1]) for query, weight in found if query is not None]
+
+    def _weighted_windows(self, terms: list[str]) -> Iterator[tuple[Window, float]]:
+        """One ordered and one unordered window for each pair of neighbours in the query, unless it has no weight."""
         _, ordered, unordered = self.weights
-        result = []
         for (first, second), count in Counter(itertools.pairwise(terms)).items():
             near = Window(first, second, ordered=True), Window(first, second, ordered=False, width=self.window)
             for window, weight in zip(near, (ordered, unordered), strict=True):
-                found = window_query(reader, self.field, window) if weight else None
-                if found is not None:
-                    result.append((found[0], weight * count * found[1]))
-        return result
-
-
-class Window(NamedTuple):
-    """Two terms next to each other in this order, or within ``width`` positions in any order."""
-
-    first: str
-    second: str
-    ordered: bool
-    width: int = 2
-
-    @property
-    def slop(self) -> int:
-        """Maximum number of positions between the two terms."""
-        return self.width - 2
-
-
-@functools.lru_cache(maxsize=10_000)
-def window_query(reader: Reader, field: str, window: Window) -> tuple[Any, float] | None:
-    """The query of a window and a factor that corrects its score; None if the window occurs nowhere.
-
-    Lucene adds up what the terms of a span query contribute. Since each brings the same statistics here, a window
-    of two different terms would score twice.
-    """
-    statistics = _statistics(reader, field, window)
-    if statistics is None:
-        return None
-    query = _near(field, window, [_with_statistics(reader, field, term, *statistics) for term in window[:2]])
-    return query, 0.5 if window.first != window.second else 1.0
-
-
-def _statistics(reader: Reader, field: str, window: Window) -> tuple[int, int] | None:
-    """Number of documents with the window, and number of windows."""
-    lower_frequency = int(reader.document_frequencies(window[:2], field).min())
-    if lower_frequency == 0:
-        return None
-    term = java_class("org.apache.lucene.index.Term")
-    span = java_class(f"{_SPANS}.SpanTermQuery")
-    plain = _near(field, window, [span(term(field, text)) for text in window[:2]])
-    find = search_function(reader, FrequencySimilarity(), lower_frequency)
-    frequencies = read_hits(find.apply(plain))["score"]
-    if not len(frequencies):
-        return None
-    return len(frequencies), max(len(frequencies), round(float(frequencies.sum())))
-
-
-def _near(field: str, window: Window, terms: list[Any]) -> Any:
-    """A span query. Equal terms are taken in order, or else one occurrence would make a pair with itself."""
-    near = java_class(f"{_SPANS}.SpanNearQuery")
-    in_order = window.ordered or window.first == window.second
-    builder = near.newOrderedNearQuery(field) if in_order else near.newUnorderedNearQuery(field)
-    for term in terms:
-        builder.addClause(term)
-    builder.setSlop(window.slop)
-    return builder.build()
-
-
-def _with_statistics(reader: Reader, field: str, text: str, documents: int, occurrences: int) -> Any:
-    """A span query of a term that claims the given statistics."""
-    term = java_class("org.apache.lucene.index.Term")(field, text)
-    kind = java_class("org.apache.lucene.index.TermStates")
-    lucene = searcher(reader, FrequencySimilarity())
-    real = kind.build(lucene, term, True)
-    claimed = kind(lucene.getTopReaderContext())
-    leaves = reader.java.leaves()
-    for i in range(leaves.size()):
-        leaf = leaves.get(i)
-        state = _state(real.get(leaf))
-        if state is not None:
-            claimed.register(state, i)
-    claimed.accumulateStatistics(documents, occurrences)
-    return java_class(f"{_SPANS}.SpanTermQuery")(term, claimed)
-
-
-def _state(found: Any) -> Any:
-    """Where a leaf keeps the term: Lucene 9 returns it, Lucene 10 a supplier of it."""
-    return found.get() if hasattr(found, "get") else found
+                if weight:
+                    yield window, weight * count

@@ -21,7 +21,7 @@ TRAINING = {
     "gamma": 10.0,
     "negatives": "in-batch",
 }
-TOWERS = {"shared": True, "learning_rate": 3e-4, "negatives": "in-batch", "epochs": 60, "patience": 5}
+TOWERS = {"shared": True, "learning_rate": 3e-4, "epochs": 60, "patience": 5}
 
 
 def checked_towers(shared: bool, ngram_sizes: Sequence[int]) -> tuple[bool, tuple[int, ...]]:

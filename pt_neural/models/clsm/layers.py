@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from pt_neural.rankers.readers.hashed_ngrams import HashedGroups, HashedTexts
 
-TEXTS_PER_STEP = 1024  # few enough to stay in the processor's cache
+TEXTS_PER_STEP = 256  # few enough to stay in the processor's cache
 
 
 class CosineTowers(nn.Module):
@@ -37,14 +37,19 @@ class CosineTowers(nn.Module):
         return unit_vectors(self.tower(side)(texts), texts.known)
 
     def encode(self, side: str, texts: HashedTexts) -> Tensor:
-        """The same vectors, with each distinct word projected once, then a few texts read at a time."""
-        tower = self.tower(side)
+        """The same vectors, with each distinct word projected once, then a few texts read at a time.
+
+        The bits of a product of matrices depend on the number of rows, so there are always as many: the last texts are
+        followed by empty ones. A vector then does not depend on the other texts.
+        """
+        tower, number = self.tower(side), len(texts.known)
         projections = tower.project(texts)
+        offsets = F.pad(texts.offsets, (0, -number % TEXTS_PER_STEP), value=len(texts.words))
         blocks = []
-        for start in range(0, max(len(texts.known), 1), TEXTS_PER_STEP):
-            offsets = texts.offsets[start : start + TEXTS_PER_STEP + 1]
-            blocks.append(tower.read(projections, texts.words[offsets[0] : offsets[-1]], offsets - offsets[0]))
-        return unit_vectors(torch.cat(blocks), texts.known)
+        for start in range(0, max(number, 1), TEXTS_PER_STEP):
+            some = offsets[start : start + TEXTS_PER_STEP + 1]
+            blocks.append(tower.read(projections, texts.words[some[0] : some[-1]], some - some[0]))
+        return unit_vectors(torch.cat(blocks)[:number], texts.known)
 
     def forward(self, inputs: HashedGroups) -> Tensor:
         """Scores of shape (groups, documents a group)."""

@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 
 from pt_neural._arguments import checked_choice, checked_number
 from pt_neural._artifacts import read_tensors, write_tensors
+from pt_neural._temporary import SparseBlocks
 from pt_neural.rankers.options import RepresentationOptions
 from pt_neural.rankers.representation import RepresentationRanker
 from pt_neural.rankers.term_counts import fit_to_counts
@@ -18,6 +19,7 @@ from pt_neural.text import PackedSequences, Vocabulary, tokenise_packed
 from pt_neural.text.counts import TfIdf
 from pt_neural.text.vocabulary import OwnIds
 
+POWER_ITERATIONS, OVERSAMPLING = 5, 10  # as scikit-learn has them
 NEGLIGIBLE = 1e-6  # a term vector this short is rounding error: the term is not in any latent dimension
 
 
@@ -28,7 +30,8 @@ class LSA(RepresentationRanker):
     The tf-idf vector d of a text becomes Aᵀ d with A = U_k Σ_k⁻¹, and the score is the cosine of two such vectors
     (CLSM paper, section 2.2, equation 1). Texts that share no word are similar if their words occur with the same
     other words. tf-idf is that of scikit-learn's ``TfidfTransformer``, (1 + ln tf) (ln((1 + N) / (1 + df)) + 1), with
-    each document of the collection scaled to length 1; the decomposition is its ``TruncatedSVD``, randomised.
+    each document of the collection scaled to length 1; the decomposition is randomised, as in its ``TruncatedSVD``, but
+    reads the collection in blocks, so that memory depends on the number of terms alone.
 
     The papers leave the term weights open. The logarithm of tf was chosen on the dev queries of ``neural:pydocs`` by
     ``pipelines/settings.py``, where the paper's A was also better than U_k alone, with 100, 200 and 400 dimensions.
@@ -90,13 +93,14 @@ class LSA(RepresentationRanker):
         self._own_ids = OwnIds()
         super().__init__(**options)
 
-    def _learn_counts(self, vocabulary: Vocabulary, counts: csr_array, *, verbose: bool) -> None:
+    def _learn_counts(self, vocabulary: Vocabulary, counts: SparseBlocks, *, verbose: bool) -> None:
         if len(vocabulary) < 2:
             raise ValueError(
                 f"LSA needs two terms or more that occur at least {self.min_count} times; {counts.shape[0]:,} "
                 f"documents have {len(vocabulary)}. Give more documents or a smaller min_count"
             )
-        weights = TfIdf(vocabulary, sublinear_tf=self.sublinear_tf).of_counts(counts)
+        tf_idf = TfIdf(vocabulary, sublinear_tf=self.sublinear_tf)
+        weights = SparseBlocks(tf_idf.of_counts(block) for block in counts)
         self._set(vocabulary, *decompose(weights, self.dim, self.seed))
         self._mark_fitted()
 
@@ -168,36 +172,51 @@ def _unit_rows(matrix: np.ndarray) -> np.ndarray:
     return np.divide(matrix, lengths, out=np.zeros_like(matrix), where=lengths > 0)
 
 
-def decompose(weights: csr_array, dim: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """The largest singular values of a matrix of documents by terms, with rows scaled to length 1, and U_k.
+def decompose(weights: SparseBlocks, dim: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """The largest singular values of a matrix C' of documents by terms, with rows scaled to length 1, and U_k.
+
+    The randomised subspace iteration of Halko, Martinsson & Tropp (2011), with the steps of scikit-learn's
+    ``randomized_svd``. Only products with CC' are made, one block of documents at a time, so that arrays have a row for
+    each term and none for each document.
 
     Returns U_k, float32 of shape ``(terms, dim)``, and the diagonal of Σ_k, ``(dim,)``; ValueError if the rank is
     smaller.
 
     Example::
 
-        >>> vectors, values = decompose(csr_array([[2.0, 0.0], [0.0, 1.0], [0.0, 3.0]]), dim=1, seed=13)
+        >>> blocks = SparseBlocks([csr_array([[2.0, 0.0], [0.0, 1.0]]), csr_array([[0.0, 3.0]])])
+        >>> vectors, values = decompose(blocks, dim=1, seed=13)
         >>> (vectors**2).round(2).tolist(), (values**2).round(2).tolist()
         ([[0.0], [1.0]], [2.0])
     """
-    from sklearn.decomposition import TruncatedSVD
-    from sklearn.preprocessing import normalize
+    from sklearn.utils import check_random_state
 
-    rows = normalize(weights.astype(np.float64))
-    svd = TruncatedSVD(
-        min(dim, *rows.shape),
-        algorithm="randomized",
-        # LU, scikit-learn's choice, needs more stack than a running Java leaves to the main thread, and crashes.
-        power_iteration_normalizer="QR",
-        random_state=seed,
-    ).fit(rows)
-    singular_values = svd.singular_values_
-    rank = int((singular_values > singular_values[0] * max(rows.shape) * np.finfo(np.float64).eps).sum())
+    documents, terms = weights.shape
+    basis = check_random_state(seed).normal(size=(terms, min(dim + OVERSAMPLING, terms)))
+    for _ in range(POWER_ITERATIONS):
+        basis, _ = np.linalg.qr(_product(weights, basis))
+    product = _product(weights, basis)
+    squares, rotation = np.linalg.eigh(basis.T @ product)  # of C' in the space of the basis
+    known = squares > squares[-1] * max(documents, terms) * np.finfo(np.float64).eps
+    rank = int(known.sum())
     if rank < dim:
         raise ValueError(
-            f"dim={dim} is too large: the {rows.shape[0]:,} documents over {rows.shape[1]:,} terms have only {rank} "
+            f"dim={dim} is too large: the {documents:,} documents over {terms:,} terms have only {rank} "
             f"independent dimensions; choose dim={rank} or less"
         )
-    term_vectors = svd.components_.T
-    term_vectors[np.linalg.norm(term_vectors, axis=1) < NEGLIGIBLE] = 0
-    return np.ascontiguousarray(term_vectors, dtype=np.float32), singular_values.astype(np.float32)
+    vectors, values, _ = np.linalg.svd(product @ (rotation[:, known] / np.sqrt(squares[known])), full_matrices=False)
+    vectors, values = vectors[:, :dim], values[:dim]
+    vectors *= np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(dim)])  # else signs would be arbitrary
+    vectors[np.linalg.norm(vectors, axis=1) < NEGLIGIBLE] = 0
+    return np.ascontiguousarray(vectors, dtype=np.float32), values.astype(np.float32)
+
+
+def _product(weights: SparseBlocks, basis: np.ndarray) -> np.ndarray:
+    """CC' times a basis, (terms, columns of the basis)."""
+    from sklearn.preprocessing import normalize
+
+    product = np.zeros_like(basis)
+    for block in weights:
+        rows = normalize(block.astype(np.float64))
+        product += rows.T @ (rows @ basis)
+    return product

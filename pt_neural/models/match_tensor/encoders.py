@@ -18,6 +18,7 @@ ENCODERS = ("lstm", "cnn")
 # A CPU reads at least so many texts, or so many words of short texts, at a time: then they stay in its cache.
 TEXTS_AT_ONCE = 32
 WORDS_AT_ONCE = 6400
+LEAST_ROWS = 32  # the bits of a product of matrices depend on the number of rows where there are fewer
 
 
 def checked_sizes(sizes: Mapping[str, Any], choices: Mapping[str, Collection[str]]) -> dict[str, Any]:
@@ -70,6 +71,20 @@ class Queries(NamedTuple):
         return query._replace(words=query.words[:, : max(1, int(query.lengths))])
 
 
+def pad_rows(rows: Tensor, dimension: int = 0) -> Tensor:
+    """Rows followed by zeros, if there are few; a row's product with a matrix then does not depend on the others."""
+    missing = max(0, LEAST_ROWS - rows.shape[dimension])
+    return F.pad(rows, (0, 0) * (rows.dim() - dimension - 1) + (0, missing)) if missing else rows
+
+
+class RowLinear(nn.Linear):
+    """A linear layer; a row's result does not depend on the other rows, except in training."""
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """From (rows, inputs) to (rows, outputs)."""
+        return super().forward(rows if self.training else pad_rows(rows))[: len(rows)]
+
+
 class TextEncoders(nn.Module):
     """The first layers of all models of the paper: one projection of word vectors, then an encoder for each side.
 
@@ -87,7 +102,7 @@ class TextEncoders(nn.Module):
     ):
         super().__init__()
         kind = RecurrentEncoder if encoder == "lstm" else ConvolutionalEncoder
-        self.projection = nn.Linear(dim, projection)
+        self.projection = RowLinear(dim, projection)
         self.query = kind(projection, query_units, dropout)
         self.document = kind(projection, document_units, dropout)
 
@@ -136,8 +151,8 @@ class ConvolutionalEncoder(nn.Module):
 
     def __init__(self, inputs: int, units: int, dropout: float):
         super().__init__()
-        self.one = nn.Linear(inputs, units)
-        self.three = nn.Linear(3 * inputs, units)
+        self.one = RowLinear(inputs, units)
+        self.three = RowLinear(3 * inputs, units)
         self.dropout = ByteDropout(dropout)
 
     def forward(self, words: Tensor, offsets: Tensor) -> Encoded:
@@ -223,10 +238,11 @@ class TextLSTM(nn.LSTM):
 
     def _one_way(self, direction: int, inputs: Tensor) -> Tensor:
         """States of one direction, from inputs of shape (steps, texts, inputs): (steps * texts, units)."""
+        number, inputs = inputs.shape[1], inputs if self.training else pad_rows(inputs, 1)
         zeros = inputs.new_zeros(1, inputs.shape[1], self.hidden_size)
         weights = self.all_weights[direction]
         output, *_ = torch.lstm(inputs, (zeros, zeros), weights, True, 1, 0.0, self.training, False, False)
-        return output.flatten(0, 1)
+        return output[:, :number].flatten(0, 1)
 
 
 class ByteDropout(nn.Module):

@@ -28,11 +28,10 @@ TRAINING = {
     "batch_size": 40,
     "learning_rate": 1e-3,
 }
-_HARD = {"negatives": "retrieved", "positives": "retrieved", "patience": 3}
 RECIPES = {
-    "few": _HARD,
-    "some": {**_HARD, "max_groups": 8_000, "epochs": 30},
-    "many": {**_HARD, "max_groups": 100_000, "epochs": 30},
+    "few": {},
+    "some": {"max_groups": 8_000, "epochs": 30},
+    "many": {"max_groups": 100_000, "epochs": 30},
 }
 TERMS_PER_BLOCK = 16_384  # read at a time, so that intermediate results stay in the processor's cache
 DOCUMENTS_AT_ONCE = 8192  # in memory, some 250 MB if each has 200 rows of 40 numbers

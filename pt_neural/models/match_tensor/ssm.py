@@ -13,6 +13,7 @@ from pt_neural.models.match_tensor.encoders import (
     ENCODERS,
     Encoder,
     Queries,
+    RowLinear,
     TextEncoders,
     checked_sizes,
     max_over_texts,
@@ -218,7 +219,7 @@ class SSMNetwork(nn.Module):
     ):
         super().__init__()
         self.encoders, self.pooling = encoders, pooling
-        self.query_whole, self.document_whole = nn.Linear(query_width, hidden), nn.Linear(document_width, hidden)
+        self.query_whole, self.document_whole = RowLinear(query_width, hidden), RowLinear(document_width, hidden)
         if pooling == "attention":
             self.query_attention = nn.Linear(query_width, hidden)
             self.document_attention = nn.Linear(document_width, hidden)

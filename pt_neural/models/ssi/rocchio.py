@@ -16,7 +16,7 @@ from pt_neural.models.ssi.tf_idf import TFIDF
 from pt_neural.rankers.columns import distinct_queries
 from pt_neural.rankers.kept.term_vectors import TermVectors
 from pt_neural.rankers.ranker import Ranker
-from pt_neural.rankers.retriever import Retriever, best
+from pt_neural.rankers.retriever import Retriever, search
 from pt_neural.rankers.vectors import Vectors
 
 
@@ -116,8 +116,10 @@ class Rocchio(Ranker):
         from sklearn.preprocessing import normalize
 
         number = np.repeat(np.maximum(feedback.sum(axis=1), 1), np.diff(feedback.indptr))
-        shares = csr_array((feedback.data / number, feedback.indices, feedback.indptr), shape=feedback.shape)
-        return Vectors(None, normalize(queries.sparse + np.float32(self.beta) * (shares @ documents.sparse)))
+        chosen, columns = np.unique(feedback.indices, return_inverse=True)
+        shares = csr_array((feedback.data / number, columns, feedback.indptr), shape=(queries.number, len(chosen)))
+        means = shares @ documents.take(chosen).sparse
+        return Vectors(None, normalize(queries.sparse + np.float32(self.beta) * means))
 
     def open_kept(self, vectors: TermVectors | str | os.PathLike) -> TermVectors:
         """The documents that the ``index`` of the TFIDF has written, given as its result or as its path."""
@@ -127,11 +129,16 @@ class Rocchio(Ranker):
         """Queries as the TFIDF represents them, not expanded."""
         return self.tfidf.represent_queries(texts)
 
-    def score_all(self, queries: Vectors, kept: TermVectors) -> np.ndarray:
-        """Scores of all documents for queries that their best documents expand; -inf for documents not to be found."""
-        hits = best(self.tfidf.score_all(queries, kept), kept.order, self.feedback_docs)
-        feedback = _ones(hits.queries, hits.documents, (queries.number, len(kept)))
-        return self.tfidf.score_all(self.expand(queries, feedback, kept.vectors), kept)
+    def adapt_queries(self, queries: Vectors, kept: TermVectors) -> Vectors:
+        """Queries that their best documents of a collection expand."""
+        found = search(self.tfidf, queries, queries.number, kept, self.feedback_docs)
+        numbers = np.repeat(np.arange(queries.number), [len(best.documents) for best in found])
+        documents = np.concatenate([best.documents for best in found])
+        return self.expand(queries, _ones(numbers, documents, (queries.number, len(kept))), kept.vectors)
+
+    def score_all(self, queries: Vectors, kept: TermVectors, block: slice) -> np.ndarray:
+        """Scores of a block of documents; -inf for documents not to be found."""
+        return self.tfidf.score_all(queries, kept, block)
 
     def retriever(
         self, vectors: TermVectors | str | os.PathLike, *, num_results: int = 1000, verbose: bool = False

@@ -56,6 +56,7 @@ ACCEPTED_TRAINING = {
     "optimiser": ("sgd",),
     "device": ("cpu", "auto"),
     "devices": (1,),
+    "nodes": (1,),
     "strategy": ("auto",),
     "precision": ("32-true", "32", 32),
     "weight_decay": (0.0,),
@@ -275,7 +276,7 @@ class SSI(RepresentationRanker, pt.Estimator):
         features, sequences = self._learn_features(examples, start, verbose=training.verbose)
         documents = features.read_documents(sequences, features.documents.vocabulary)
         texts = training_texts(features.read_queries(examples.query_texts), documents)
-        groups, report = examples.groups, examples.report
+        groups, report, candidates = examples.groups, examples.report, examples.seen(topics_or_res_tr)
         del examples, sequences, documents  # they are sparse vectors by now
         terms = len(features.queries.vocabulary), len(features.documents.vocabulary)
         generator = torch.Generator().manual_seed(training.seed)
@@ -283,7 +284,7 @@ class SSI(RepresentationRanker, pt.Estimator):
         network = Network.start(self._shape(*terms), generator, deviation=self.deviation, alike=alike)
         if start is not None:
             network.copy_from(start.network)
-        frames = topics_or_res_tr, qrels_tr, topics_or_res_va, qrels_va, *(monolingual or ())
+        frames = candidates, qrels_tr, topics_or_res_va, qrels_va, *(monolingual or ())
         learner = Learner(
             Task(texts, GroupBatches(groups, training, pair_of_numbers)),
             training,
@@ -304,8 +305,7 @@ class SSI(RepresentationRanker, pt.Estimator):
             if any(record["epoch"] for record in learner.history):
                 self._finish(features, network, learner.history, report)
             raise
-        report.conclude(learner.history, training, clock)
-        self._finish(features, network, learner.history, report)
+        self._finish(features, network, learner.history, report.concluded(learner.history, training, clock))
         return self
 
     def _load_start(self, training: Training) -> Self | None:

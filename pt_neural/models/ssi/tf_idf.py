@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import ClassVar, Unpack
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from pt_neural._arguments import checked_choice, checked_number
 from pt_neural._artifacts import ArtifactError
+from pt_neural._temporary import SparseBlocks
 from pt_neural.rankers.kept.term_vectors import TermVectors
 from pt_neural.rankers.options import RepresentationOptions
 from pt_neural.rankers.representation import RepresentationRanker
@@ -67,7 +67,7 @@ class TFIDF(RepresentationRanker):
         self._own_ids = OwnIds()
         super().__init__(**options)
 
-    def _learn_counts(self, vocabulary: Vocabulary, counts: csr_array, *, verbose: bool) -> None:
+    def _learn_counts(self, vocabulary: Vocabulary, counts: SparseBlocks, *, verbose: bool) -> None:
         self._set(vocabulary)
         self._mark_fitted()
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, ClassVar, Unpack
 
 import numpy as np
 import pyterrier as pt
-from scipy.sparse import csr_array
 
 from pt_neural._arguments import checked_choice, checked_number
+from pt_neural._temporary import SparseBlocks
 from pt_neural.models.topics.topic_model import TopicModel
 from pt_neural.rankers.options import RepresentationOptions
 from pt_neural.rankers.term_counts import fit_to_counts
@@ -30,6 +30,9 @@ class LDA(TopicModel):
     P(z|d) is inferred under the learned topics when the document is read, without random numbers: see
     :func:`~pt_neural.models.topics.steps.fold_in`, whose prior is alpha. The result is close to the mean of many
     samples.
+
+    The sampler holds all words and their topics in memory, some 800 bytes for a document of 41 words and 50 topics;
+    :class:`PLSA` reads the collection in blocks, and so can learn from larger ones.
 
     On the dev queries of ``neural:pydocs``, a learned alpha was at least as good as a fixed one, and 100 iterations as
     good as 400. The defaults of ``unigram_weight``, ``alpha`` and ``beta`` are those of Wei & Croft, who keep alpha
@@ -95,7 +98,7 @@ class LDA(TopicModel):
         self.seed = checked_number("seed", seed, int, least=0)
         super().__init__(num_topics, unigram_weight=unigram_weight, mu=mu, **options)
 
-    def _estimates(self, counts: csr_array, *, verbose: bool) -> Iterator[Iteration]:
+    def _estimates(self, counts: SparseBlocks, *, verbose: bool) -> Iterator[Iteration]:
         with warnings.catch_warnings():  # about how the library was compiled
             warnings.simplefilter("ignore", DeprecationWarning)
             import tomotopy  # only needed for fitting
@@ -122,12 +125,13 @@ class LDA(TopicModel):
         return f"LDA(num_topics={self.num_topics})"
 
 
-def _documents(counts: csr_array) -> Iterator[list[str]]:
+def _documents(counts: SparseBlocks) -> Iterator[list[str]]:
     """The words of each document as strings of their ids, since the sampler refuses lone surrogates."""
     names = np.array([str(word) for word in range(counts.shape[1])], dtype=object)
-    times = counts.data.astype(np.int64)
-    for start, end in pairwise(counts.indptr.tolist()):
-        yield np.repeat(names[counts.indices[start:end]], times[start:end]).tolist()
+    for block in counts:
+        times = block.data.astype(np.int64)
+        for start, end in pairwise(block.indptr.tolist()):
+            yield np.repeat(names[block.indices[start:end]], times[start:end]).tolist()
 
 
 def _topics(sampler: "LDAModel", num_words: int) -> tuple[np.ndarray, np.ndarray]:

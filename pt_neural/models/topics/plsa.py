@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import Unpack
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from pt_neural._arguments import checked_number
+from pt_neural._temporary import SparseBlocks
 from pt_neural.models.topics.steps import Mixtures, expectation_maximisation
 from pt_neural.models.topics.topic_model import TopicModel
 from pt_neural.rankers.options import RepresentationOptions
@@ -22,6 +22,9 @@ class PLSA(TopicModel):
     words of topics and on the topics of documents. Without pseudo-counts this is Hofmann's maximum likelihood, which
     non-negative matrix factorisation by Kullback-Leibler divergence maximises as well. A document's P(z|d) is inferred
     under the learned topics when the document is read, so any text can be ranked.
+
+    The collection is read in blocks: beside them, only P(w|z) is in memory, while a temporary file holds the counts and
+    P(z|d).
 
     On the dev queries of ``neural:pydocs``, varying ``topic_prior`` from 0 to 0.5, ``word_prior`` from 0 to 0.1 and the
     iterations from 50 to 200 made no more difference than another seed. With its 200 words a document, a ``mu`` of 100
@@ -84,9 +87,9 @@ class PLSA(TopicModel):
         self.seed = checked_number("seed", seed, int, least=0)
         super().__init__(num_topics, unigram_weight=unigram_weight, mu=mu, **options)
 
-    def _estimates(self, counts: csr_array, *, verbose: bool) -> Iterator[Iteration]:
+    def _estimates(self, counts: SparseBlocks, *, verbose: bool) -> Iterator[Iteration]:
         prior = np.full(self.num_topics, self.topic_prior, dtype=np.float32)
-        words = max(float(counts.sum(dtype=np.float64)), 1.0)
+        words = max(sum(float(block.sum(dtype=np.float64)) for block in counts), 1.0)
         before = -np.inf
         for iteration, now in enumerate(self._mixtures(counts)):
             measures = {"log_likelihood": now.log_likelihood, "log_posterior": now.log_posterior}
@@ -96,7 +99,7 @@ class PLSA(TopicModel):
                 return
             before = now.log_posterior
 
-    def _mixtures(self, counts: csr_array) -> Iterator[Mixtures]:
+    def _mixtures(self, counts: SparseBlocks) -> Iterator[Mixtures]:
         word_topics, document_topics = _start(*counts.shape, self.num_topics, self.seed)
         priors = {"word_prior": self.word_prior, "topic_prior": self.topic_prior}
         return expectation_maximisation(counts, word_topics, document_topics, **priors)
@@ -109,4 +112,4 @@ def _start(documents: int, words: int, topics: int, seed: int) -> tuple[np.ndarr
     """Random P(w|z), uniform over all distributions of words, and equal P(z|d) for all documents."""
     word_topics = np.random.default_rng(seed).standard_exponential((words, topics), dtype=np.float32)
     word_topics /= word_topics.sum(axis=0, dtype=np.float64).astype(np.float32)
-    return word_topics, np.full((documents, topics), 1 / topics, dtype=np.float32)
+    return word_topics, np.broadcast_to(np.float32(1 / topics), (documents, topics))

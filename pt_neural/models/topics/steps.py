@@ -8,6 +8,7 @@ import numba
 import numpy as np
 from scipy.sparse import csr_array
 
+from pt_neural._temporary import SparseBlocks, Spool, temporary_array
 from pt_neural.text.compiled import compiled, loop_arrays
 
 WORTH_A_THREAD = 10_000  # words
@@ -28,7 +29,7 @@ class Mixtures(NamedTuple):
 
 
 def expectation_maximisation(
-    counts: csr_array,
+    counts: SparseBlocks,
     word_topics: np.ndarray,
     document_topics: np.ndarray,
     *,
@@ -38,17 +39,29 @@ def expectation_maximisation(
     """Yield the start, then the result of each iteration of PLSA (Hofmann 1999), without end.
 
     P(z|d, w) is proportional to P(w|z) P(z|d). An iteration makes P(w|z) proportional to word_prior + sum over d of
-    n(d, w) P(z|d, w), and P(z|d) to topic_prior + sum over w of n(d, w) P(z|d, w). P(z|d, w) is never stored:
-    documents, then words, are read one after another, and each sum is taken by one thread, so that results do not
-    depend on the number of threads. Priors are Dirichlet pseudo-counts; 0 for maximum likelihood.
+    n(d, w) P(z|d, w), and P(z|d) to topic_prior + sum over w of n(d, w) P(z|d, w). P(z|d, w) is never stored: in each
+    block of documents, documents, then words, are read one after another, and each sum is taken by one thread in the
+    order of the documents, so that results depend neither on the number of threads nor on the blocks. The counts and
+    P(z|d) are in temporary files, so that only P(w|z) and a block are in memory. Priors are Dirichlet pseudo-counts; 0
+    for maximum likelihood.
+
+    The P(z|d) of a result are overwritten two iterations later.
     """
     expected_counts = _ExpectedCounts(counts)
+    current, next_topics = (temporary_array(document_topics.shape, np.float32) for _ in range(2))
+    current[:] = document_topics
     while True:
-        word_sums, document_sums, log_likelihood = expected_counts(word_topics, document_topics)
-        priors = log_prior(word_topics, word_prior) + log_prior(document_topics, topic_prior)
-        yield Mixtures(word_topics, document_topics, log_likelihood, log_likelihood + priors)
+        word_sums, log_likelihood, document_prior = np.zeros_like(word_topics), 0.0, 0.0
+        for rows, block in expected_counts:
+            log_likelihood += block.add(word_topics, current[rows], word_sums, next_topics[rows])
+            document_prior += log_prior(current[rows], topic_prior)
+        log_posterior = log_likelihood + log_prior(word_topics, word_prior) + document_prior
+        yield Mixtures(word_topics, current, log_likelihood, log_posterior)
+        word_sums *= word_topics
         word_topics = distributions(word_sums, word_prior, axis=0)
-        document_topics = distributions(document_sums, topic_prior, axis=1)
+        for rows, _ in expected_counts:
+            distributions(next_topics[rows], topic_prior, axis=1)
+        current, next_topics = next_topics, current
 
 
 def distributions(sums: np.ndarray, prior: float, *, axis: int) -> np.ndarray:
@@ -68,33 +81,60 @@ def log_prior(probabilities: np.ndarray, prior: float) -> float:
 
 
 class _ExpectedCounts:
-    """Expected occurrences of topics by word and by document, given the current P(z|d, w)."""
+    """The counts of a collection in blocks of documents, each also sorted by word, in a temporary file."""
 
-    def __init__(self, counts: csr_array):
-        self.shape = counts.shape
-        self.starts, self.words, self.weights = loop_arrays(counts)
-        self.places = np.argsort(self.words, kind="stable")  # sorts the entries by word
-        documents = np.repeat(np.arange(self.shape[0], dtype=np.int32), np.diff(self.starts))
-        self.documents = documents[self.places]
-        self.word_starts = np.searchsorted(self.words[self.places], np.arange(self.shape[1] + 1))
+    def __init__(self, counts: SparseBlocks):
+        self._spool, self._places, start = Spool(), [], 0
+        for block in counts:
+            rows = slice(start, start + block.shape[0])
+            self._places.append((rows, [self._spool.write(part) for part in _Block.of(block)]))
+            start = rows.stop
 
-    def __call__(self, word_topics: np.ndarray, document_topics: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-        """Sums of shapes ``(words, topics)`` and ``(documents, topics)``, and the log-likelihood."""
+    def __iter__(self) -> Iterator[tuple[slice, "_Block"]]:
+        """The numbers of the documents of each block, and the block."""
+        return ((rows, _Block(*map(self._spool.read, parts))) for rows, parts in self._places)
+
+
+class _Block(NamedTuple):
+    """The counts of some documents, by document and by word."""
+
+    starts: np.ndarray  # where each document starts
+    words: np.ndarray
+    weights: np.ndarray
+    distinct: np.ndarray  # the words that occur, ascending
+    word_starts: np.ndarray  # where each of them starts
+    documents: np.ndarray  # the documents of each word, ascending
+    places: np.ndarray  # and the places of its counts
+
+    @classmethod
+    def of(cls, counts: csr_array) -> "_Block":
+        starts, words, weights = loop_arrays(counts)
+        places = np.argsort(words, kind="stable")
+        documents = np.repeat(np.arange(counts.shape[0], dtype=np.int32), np.diff(starts))[places]
+        distinct, word_starts = np.unique(words[places], return_index=True)
+        return cls(starts, words, weights, distinct, np.append(word_starts, len(words)), documents, places)
+
+    def add(
+        self, word_topics: np.ndarray, document_topics: np.ndarray, word_shares: np.ndarray, document_sums: np.ndarray
+    ) -> float:
+        """Set the expected occurrences of topics by document, given the current P(z|d, w), and give the log-likelihood.
+
+        Those by word, divided by P(w|z), are added to ``word_shares``, of shape ``(words, topics)``.
+        """
         ratios = np.empty(len(self.weights), dtype=np.float32)  # n(d, w) / P(w|d)
-        word_sums, document_sums = np.empty_like(word_topics), np.empty_like(document_topics)
-        log_likelihoods = np.empty(self.shape[0])
+        log_likelihoods = np.empty(len(document_topics))
 
         def read_documents(first: int, last: int) -> None:
             given = self.starts, self.words, self.weights, word_topics, document_topics
             _document_sums(*given, ratios, document_sums, log_likelihoods, first, last)
 
         def read_words(first: int, last: int) -> None:
-            given = self.word_starts, self.documents, self.places, ratios, word_topics, document_topics
-            _word_sums(*given, word_sums, first, last)
+            given = self.distinct, self.word_starts, self.documents, self.places, ratios, document_topics
+            _add_word_shares(*given, word_shares, first, last)
 
         in_threads(read_documents, self.starts)
         in_threads(read_words, self.word_starts)
-        return word_sums, document_sums, float(log_likelihoods.sum())
+        return float(log_likelihoods.sum())
 
 
 def fold_in(
@@ -153,18 +193,15 @@ def _document_sums(starts, words, weights, word_topics, document_topics, ratios,
 
 
 @compiled
-def _word_sums(starts, documents, places, ratios, word_topics, document_topics, sums, first, last):
-    num_topics = word_topics.shape[1]
-    share = np.empty(num_topics, dtype=np.float32)
-    for word in range(first, last):
-        share[:] = np.float32(0.0)
-        for place in range(starts[word], starts[word + 1]):
+def _add_word_shares(distinct, starts, documents, places, ratios, document_topics, shares, first, last):
+    num_topics = document_topics.shape[1]
+    for number in range(first, last):
+        share = shares[distinct[number]]
+        for place in range(starts[number], starts[number + 1]):
             topics = document_topics[documents[place]]
             ratio = ratios[places[place]]
             for topic in range(num_topics):
                 share[topic] += ratio * topics[topic]
-        for topic in range(num_topics):
-            sums[word, topic] = share[topic] * word_topics[word, topic]
 
 
 @compiled

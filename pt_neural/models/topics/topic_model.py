@@ -6,9 +6,9 @@ from typing import Any, ClassVar, Literal, Unpack
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import csr_array
 
 from pt_neural._arguments import checked_choice, checked_number
+from pt_neural._temporary import SparseBlocks, temporary_array
 from pt_neural.models.topics.steps import LEAST, fold_in
 from pt_neural.rankers.language_model import DocumentCounts, LanguageModelRanker
 from pt_neural.rankers.options import RepresentationOptions
@@ -25,7 +25,7 @@ class TopicModel(LanguageModelRanker):
     """Base of the rankers with P_model(w|d) = sum over topics z of P(w|z) P(z|d) (Wei & Croft 2006).
 
     A document's P(z|d) is inferred from its words when it is read, by :func:`~pt_neural.models.topics.steps.fold_in`.
-    For documents of a forward index it stays in memory.
+    For documents of a forward index it stays in a temporary file.
 
     Args:
         num_topics: Number of topics.
@@ -73,7 +73,7 @@ class TopicModel(LanguageModelRanker):
         self._stored_topics = LastVocabulary()
         self._set_vocabulary(vocabulary)
 
-    def _learn_counts(self, vocabulary: Vocabulary, counts: csr_array, *, verbose: bool) -> None:
+    def _learn_counts(self, vocabulary: Vocabulary, counts: SparseBlocks, *, verbose: bool) -> None:
         # _estimates yields iterations, whose results are functions that give P(w|z), (words, topics), and the prior.
         history: Records = []
         last = None
@@ -100,7 +100,7 @@ class TopicModel(LanguageModelRanker):
         self, index: ForwardIndex, rows: np.ndarray, sequences: PackedSequences, counts: DocumentCounts
     ) -> np.ndarray:
         known, topics = self._stored_topics(
-            lambda: (np.zeros(len(index), dtype=bool), np.zeros((len(index), self.num_topics), dtype=np.float32)),
+            lambda: (np.zeros(len(index), dtype=bool), temporary_array((len(index), self.num_topics), np.float32)),
             index.vocabulary,
         )
         new = np.flatnonzero(~known[rows])

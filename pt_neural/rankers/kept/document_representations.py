@@ -10,10 +10,19 @@ from typing import Any, Literal
 import numpy as np
 import pyterrier as pt
 
-from pt_neural._artifacts import METADATA, ArtifactError, atomic_directory, load_array, read_metadata, write_metadata
+from pt_neural._artifacts import (
+    METADATA,
+    ArtifactError,
+    GrowingArray,
+    atomic_directory,
+    load_array,
+    read_metadata,
+    write_metadata,
+)
 from pt_neural.rankers.kept.kept import FINGERPRINT, Kept
 from pt_neural.text import ForwardIndex
-from pt_neural.text.packed import offsets_of, ranges
+from pt_neural.text.docnos import DocnoTable
+from pt_neural.text.packed import offsets_of, ranges, rise
 
 Kind = Literal["float16", "int8"]
 KINDS = ("float16", "int8")
@@ -43,7 +52,7 @@ class DocumentRepresentations(pt.Artifact, Kept):
 
     def __init__(self, path: str | os.PathLike):
         super().__init__(Path(path).expanduser().absolute())
-        self._metadata = read_metadata(self.path, type=self.ARTIFACT_TYPE, format=self.ARTIFACT_FORMAT)
+        self._metadata = read_metadata(self.path, **self.kind())
         known = isinstance(self._metadata.get(FINGERPRINT), str) and isinstance(self._metadata.get("columns"), int)
         if not known or self._metadata.get("dtype") not in KINDS:
             raise ArtifactError(f"{self.path / METADATA} is damaged: it does not say {FINGERPRINT}, columns or dtype")
@@ -67,8 +76,8 @@ class DocumentRepresentations(pt.Artifact, Kept):
         and the rows of their matrices one after the other, float32 of shape ``(sum of their lengths, columns)``;
         ``lengths`` gives the number of rows of each document, int64. Raises OSError if the disk is too full.
         """
-        path, kind = Path(path).expanduser(), {"type": cls.ARTIFACT_TYPE, "format": cls.ARTIFACT_FORMAT}
-        with atomic_directory(path, overwrite=overwrite, **kind) as directory:
+        path = Path(path).expanduser()
+        with atomic_directory(path, overwrite=overwrite, **cls.kind()) as directory:
             index = documents(directory / "documents")
             offsets = offsets_of(lengths(index))
             _require_space(directory, int(offsets[-1]) * columns * np.dtype(dtype).itemsize)
@@ -84,11 +93,34 @@ class DocumentRepresentations(pt.Artifact, Kept):
             for array in (kept, factors):
                 if array is not None:
                     array.flush()
-            write_metadata(directory, **kind, **{FINGERPRINT: fingerprint}, dtype=dtype, columns=columns)
+            write_metadata(directory, **cls.kind(), **{FINGERPRINT: fingerprint}, dtype=dtype, columns=columns)
         return cls(path)
 
+    @classmethod
+    def merge(
+        cls, path: str | os.PathLike, parts: Sequence[str | os.PathLike], *, overwrite: bool
+    ) -> "DocumentRepresentations":
+        """Join what one ranker has encoded of the parts of a collection, given by their paths, in their order."""
+        path, kept = Path(path).expanduser(), [cls(part) for part in parts]
+        columns, dtype = kept[0].columns, kept[0].dtype
+        with atomic_directory(path, overwrite=overwrite, **cls.kind()) as directory:
+            ForwardIndex.merge(directory / "documents", [one.documents for one in kept])
+            _require_space(directory, sum(one._rows.nbytes for one in kept))
+            np.save(directory / "offsets.npy", offsets_of(np.concatenate([np.diff(one._offsets) for one in kept])))
+            _join(directory / "rows.npy", dtype, columns, [one._rows for one in kept])
+            if dtype == "int8":
+                _join(directory / "factors.npy", "float32", columns, [one._factors for one in kept])
+            fingerprint = read_metadata(kept[0].path, **cls.kind())[FINGERPRINT]
+            write_metadata(directory, **cls.kind(), **{FINGERPRINT: fingerprint}, dtype=dtype, columns=columns)
+        return cls(path)
+
+    @staticmethod
+    def kind() -> dict[str, str]:
+        """The type and format of these artifacts."""
+        return {"type": DocumentRepresentations.ARTIFACT_TYPE, "format": DocumentRepresentations.ARTIFACT_FORMAT}
+
     @property
-    def docno_list(self) -> list[str]:
+    def docnos(self) -> DocnoTable:
         """The docno of each document."""
         return self.documents.docnos
 
@@ -110,7 +142,7 @@ class DocumentRepresentations(pt.Artifact, Kept):
     @cached_property
     def _offsets(self) -> np.ndarray:
         offsets = self._array("offsets.npy", "int64", len(self) + 1)
-        if offsets[0] != 0 or (np.diff(offsets) < 0).any():
+        if not rise(offsets, int(offsets[-1])):
             raise ArtifactError(f"{self.path / 'offsets.npy'} is damaged: its numbers do not rise from 0")
         return offsets
 
@@ -203,3 +235,12 @@ def _require_space(directory: Path, needed: int) -> None:
             f"the representations take {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free; encode fewer "
             "documents, train a smaller model, or use dtype='int8'"
         )
+
+
+def _join(path: Path, dtype: str, columns: int, arrays: Sequence[np.ndarray]) -> None:
+    """Write arrays one after another."""
+    joined = GrowingArray(path, dtype, columns=columns)
+    for array in arrays:
+        for start in range(0, len(array), NUMBERS_PER_STEP):
+            joined.append(array[start : start + NUMBERS_PER_STEP])
+    joined.close()

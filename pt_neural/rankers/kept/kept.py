@@ -4,15 +4,13 @@ import os
 from abc import abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
-from itertools import repeat
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
-import pandas as pd
 
 from pt_neural._artifacts import METADATA, read_json
-from pt_neural._frames import tie_order
+from pt_neural.text.docnos import DocnoTable
 
 FINGERPRINT = "model_fingerprint"  # in the metadata
 
@@ -29,28 +27,22 @@ class Kept:
 
     path: str | os.PathLike
 
+    @staticmethod
+    @abstractmethod
+    def kind() -> dict[str, str]:
+        """The type and format of the artifact."""
+
     @property
     @abstractmethod
-    def docno_list(self) -> list[str]:
+    def docnos(self) -> DocnoTable:
         """The docno of each row."""
 
-    @cached_property
-    def docnos(self) -> pd.api.extensions.ExtensionArray:
-        """The docno of each row, as frames hold them."""
-        return pd.array(self.docno_list, dtype="str")
-
-    @cached_property
-    def order(self) -> np.ndarray:
-        """The place of each row among equal scores, int64."""
-        return tie_order(np.array(self.docno_list, dtype=object))
-
-    @cached_property
-    def _numbers(self) -> dict[str, int]:
-        return {docno: row for row, docno in enumerate(self.docno_list)}
+    def __len__(self) -> int:
+        return len(self.docnos)
 
     def rows(self, docnos: Sequence[str]) -> np.ndarray:
         """Row numbers of documents, int64; ValueError if a document is missing."""
-        rows = np.fromiter(map(self._numbers.get, docnos, repeat(-1)), np.int64, len(docnos))
+        rows = self.docnos.rows(docnos)
         if (rows < 0).any():
             unknown = sorted({str(docnos[i]) for i in np.flatnonzero(rows < 0)[:1000]})
             raise ValueError(

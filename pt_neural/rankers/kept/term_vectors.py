@@ -5,24 +5,33 @@ from collections.abc import Iterator
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyterrier as pt
 from scipy.sparse import csr_array
 
-from pt_neural._artifacts import METADATA, ArtifactError, atomic_directory, load_array, read_metadata, write_metadata
+from pt_neural._artifacts import (
+    METADATA,
+    ArtifactError,
+    GrowingArray,
+    atomic_directory,
+    load_array,
+    read_metadata,
+    write_metadata,
+)
 from pt_neural.rankers.kept.kept import FINGERPRINT, Kept
+from pt_neural.rankers.kept.stored_rows import StoredRows
 from pt_neural.rankers.kept.vectors import Batches, VectorTable, open_vectors
 from pt_neural.rankers.vectors import Vectors
-from pt_neural.text.packed import offsets_of, ranges
-from pt_neural.text.vocabulary import read_lines, write_lines
+from pt_neural.text.docnos import DocnoTable, DocnoWriter, docno_table
+from pt_neural.text.packed import offsets_of, ranges, rise
 
 if TYPE_CHECKING:
     from pyterrier_dr import FlexIndex
 
 COUNTS = ("documents", "terms", "weights")
-WEIGHTS_PER_BLOCK = 1 << 22  # transposed in memory at a time
+WEIGHTS_PER_BLOCK = 1 << 20  # transposed in memory at a time
 
 
 class TermVectors(pt.Artifact, Kept):
@@ -60,6 +69,11 @@ class TermVectors(pt.Artifact, Kept):
             raise TypeError(f"vectors are what model.index(path, corpus) gave, or its path, not {vectors!r:.80}")
         return cls(vectors)
 
+    @staticmethod
+    def kind() -> dict[str, str]:
+        """The type and format of these artifacts."""
+        return {"type": TermVectors.ARTIFACT_TYPE, "format": TermVectors.ARTIFACT_FORMAT}
+
     @classmethod
     def build(
         cls,
@@ -74,37 +88,44 @@ class TermVectors(pt.Artifact, Kept):
         Batches are docnos and vectors; all have a dense part, or none. ValueError if a single document has a dense
         vector.
         """
-        path, kind = Path(path).expanduser(), {"type": cls.ARTIFACT_TYPE, "format": cls.ARTIFACT_FORMAT}
-        with atomic_directory(path, overwrite=overwrite, **kind) as directory:
+        path = Path(path).expanduser()
+        with atomic_directory(path, overwrite=overwrite, **cls.kind()) as directory:
             counts = _write_documents(directory, batches, fingerprint)
-            write_metadata(directory, **kind, **counts, **{FINGERPRINT: fingerprint})
-            _write_postings(directory, cls(directory).terms)
+            write_metadata(directory, **cls.kind(), **counts, **{FINGERPRINT: fingerprint})
+            _write_postings(directory, cls(directory).rows_of_terms)
         return cls(path)
 
     @cached_property
     def _metadata(self) -> dict:
-        metadata = read_metadata(self.path, type=self.ARTIFACT_TYPE, format=self.ARTIFACT_FORMAT)
+        metadata = read_metadata(self.path, **self.kind())
         if not all(isinstance(metadata.get(name), int) for name in COUNTS) or "dense" not in metadata:
             raise ArtifactError(f"{self.path / METADATA} is damaged: it does not say {', '.join(COUNTS)} or dense")
         return metadata
 
     @cached_property
-    def docno_list(self) -> list[str]:
+    def docnos(self) -> DocnoTable:
         """The docno of each document."""
-        number, docnos = len(self), read_lines(self.path / "docnos.txt")
-        if len(docnos) != number:
-            raise ArtifactError(f"{self.path / 'docnos.txt'} is damaged: {len(docnos)} docnos, {number} documents")
-        return docnos
+        return docno_table(self.path, len(self))
 
-    @cached_property
+    @property
     def terms(self) -> csr_array:
-        """Weights of each document's terms, float32 of shape ``(documents, terms)``."""
-        return self._matrix("rows", len(self), self._metadata["terms"])
+        """Weights of each document's terms, float32 of shape ``(documents, terms)``; copied to memory in part."""
+        return self.rows_of_terms.matrix()
 
-    @cached_property
+    @property
     def postings(self) -> csr_array:
         """The same by term, float32 of shape ``(terms, documents)``."""
-        return self._matrix("postings", self._metadata["terms"], len(self))
+        return self.rows_of_documents.matrix()
+
+    @cached_property
+    def rows_of_terms(self) -> StoredRows:
+        """Weights of each document's terms, memory-mapped."""
+        return self._stored("rows", len(self), self._metadata["terms"])
+
+    @cached_property
+    def rows_of_documents(self) -> StoredRows:
+        """Weights of each term's documents, memory-mapped."""
+        return self._stored("postings", self._metadata["terms"], len(self))
 
     @cached_property
     def dense(self) -> "FlexIndex | None":
@@ -114,13 +135,11 @@ class TermVectors(pt.Artifact, Kept):
     @cached_property
     def vectors(self) -> Vectors:
         """All documents, memory-mapped."""
-        return Vectors(self._dense_matrix() if self._metadata["dense"] else None, self.terms)
+        return Vectors(self._dense_matrix() if self._metadata["dense"] else None, self.rows_of_terms)
 
-    @cached_property
-    def unknown(self) -> np.ndarray:
-        """Numbers of the documents without any known word, int64."""
-        wordless = np.flatnonzero(np.diff(self.terms.indptr) == 0)
-        return wordless[~self.vectors.take(wordless).known()]
+    def block(self, rows: slice) -> Vectors:
+        """Consecutive documents, memory-mapped."""
+        return self.vectors.take(rows)
 
     def _dense_matrix(self) -> np.ndarray:
         path = self.path / "dense"
@@ -132,7 +151,7 @@ class TermVectors(pt.Artifact, Kept):
             raise ArtifactError(f"{path} is damaged: it holds {len(matrix)} vectors, not {len(self)}")
         return matrix
 
-    def _matrix(self, name: str, rows: int, columns: int) -> csr_array:
+    def _stored(self, name: str, rows: int, columns: int) -> StoredRows:
         lengths = {"weights": self._metadata["weights"], "indices": self._metadata["weights"], "offsets": rows + 1}
         kinds = {"weights": np.float32, "indices": np.int32, "offsets": np.int64}
         parts = {}
@@ -141,10 +160,9 @@ class TermVectors(pt.Artifact, Kept):
             parts[part] = np.asarray(load_array(path, dtype=kinds[part]))
             if len(parts[part]) != length:
                 raise ArtifactError(f"{path} is damaged: it holds {len(parts[part])} numbers, not {length}")
-        offsets = parts["offsets"]
-        if offsets[0] != 0 or offsets[-1] != lengths["weights"] or (np.diff(offsets) < 0).any():
+        if not rise(parts["offsets"], lengths["weights"]):
             raise ArtifactError(f"{self.path / f'{name}_offsets.npy'} is damaged: its numbers do not rise from 0")
-        return csr_array((parts["weights"], parts["indices"], offsets), shape=(rows, columns))
+        return StoredRows(**parts, shape=(rows, columns))
 
     def __len__(self) -> int:
         return self._metadata["documents"]
@@ -174,72 +192,45 @@ class _Rows:
     """Writes the sparse part of batches while they pass."""
 
     def __init__(self, directory: Path, terms: csr_array | None):
-        self._directory = directory
         self._terms = 0 if terms is None else terms.shape[1]
-        self._docnos: list[str] = []
-        self._lengths: list[np.ndarray] = []
-        self._weights = _GrowingArray(directory / "rows_weights.npy", "float32")
-        self._indices = _GrowingArray(directory / "rows_indices.npy", "int32")
+        self._docnos = DocnoWriter(directory)
+        self._offsets = GrowingArray(directory / "rows_offsets.npy", "int64")
+        self._weights = GrowingArray(directory / "rows_weights.npy", "float32")
+        self._indices = GrowingArray(directory / "rows_indices.npy", "int32")
 
     def write(self, batches: Batches) -> Iterator[tuple[list[str], Vectors]]:
         """Write the batches, and pass them on."""
         for docnos, vectors in batches:
-            self._docnos += docnos
+            self._docnos.extend(docnos)
             terms = csr_array((len(docnos), 0)) if vectors.sparse is None else vectors.sparse
-            self._lengths.append(np.diff(terms.indptr))
+            self._offsets.append(len(self._weights) + terms.indptr[1:].astype(np.int64))
             self._weights.append(terms.data)
             self._indices.append(terms.indices)
             yield docnos, vectors
 
     def counts(self) -> dict[str, int]:
-        weights = int(sum(lengths.sum() for lengths in self._lengths))
-        return {"documents": len(self._docnos), "terms": self._terms, "weights": weights}
+        return {"documents": len(self._offsets) - 1, "terms": self._terms, "weights": len(self._weights)}
 
     def __enter__(self) -> "_Rows":
+        self._docnos.__enter__()
+        self._offsets.append(np.zeros(1))
         return self
 
-    def __exit__(self, *exception: object) -> None:
-        self._weights.close()
-        self._indices.close()
-        if exception[0] is None:
-            np.save(self._directory / "rows_offsets.npy", offsets_of(np.concatenate(self._lengths)))
-            write_lines(self._directory / "docnos.txt", self._docnos)
+    def __exit__(self, *exception: Any) -> None:
+        for array in (self._offsets, self._weights, self._indices):
+            array.close()
+        self._docnos.__exit__(*exception)
 
 
-class _GrowingArray:
-    """A one-dimensional ``.npy`` file that grows while it is written."""
-
-    def __init__(self, path: Path, dtype: str):
-        self._dtype = np.dtype(dtype)
-        self._file = path.open("wb")
-        self._length = 0
-        self._write_header()
-
-    def append(self, numbers: np.ndarray) -> None:
-        """Write numbers at the end."""
-        self._file.write(np.ascontiguousarray(numbers, dtype=self._dtype).data)
-        self._length += len(numbers)
-
-    def close(self) -> None:
-        """Write the length of the array, and close the file."""
-        self._file.seek(0)
-        self._write_header()  # as long as the first one, since NumPy leaves room for the length to grow
-        self._file.close()
-
-    def _write_header(self) -> None:
-        shape = {"descr": np.lib.format.dtype_to_descr(self._dtype), "fortran_order": False, "shape": (self._length,)}
-        np.lib.format.write_array_header_1_0(self._file, shape)
-
-
-def _write_postings(directory: Path, rows: csr_array) -> None:
+def _write_postings(directory: Path, rows: StoredRows) -> None:
     """Write the transpose of documents by terms, block by block, so that memory does not grow with its size."""
     blocks = _blocks(rows)
     lengths = np.zeros(rows.shape[1], dtype=np.int64)
     for start, stop in blocks:
-        lengths += np.bincount(rows.indices[rows.indptr[start] : rows.indptr[stop]], minlength=len(lengths))
+        lengths += np.bincount(rows[start:stop].indices, minlength=len(lengths))
     offsets = offsets_of(lengths)
-    weights = _create(directory / "postings_weights.npy", "float32", rows.nnz)
-    indices = _create(directory / "postings_indices.npy", "int32", rows.nnz)
+    weights = _create(directory / "postings_weights.npy", "float32", len(rows.weights))
+    indices = _create(directory / "postings_indices.npy", "int32", len(rows.weights))
     free = offsets[:-1].copy()  # where the next posting of each term goes
     for start, stop in blocks:
         block = rows[start:stop].tocsc()
@@ -250,10 +241,10 @@ def _write_postings(directory: Path, rows: csr_array) -> None:
     np.save(directory / "postings_offsets.npy", offsets)
 
 
-def _blocks(rows: csr_array) -> list[tuple[int, int]]:
+def _blocks(rows: StoredRows) -> list[tuple[int, int]]:
     """The first document of each block, and the one after its last."""
-    steps = np.arange(0, max(rows.nnz, 1), WEIGHTS_PER_BLOCK)
-    starts = np.unique(np.searchsorted(rows.indptr, steps, side="right") - 1)
+    steps = np.arange(0, max(len(rows.weights), 1), WEIGHTS_PER_BLOCK)
+    starts = np.unique(np.searchsorted(rows.offsets, steps, side="right") - 1)
     return list(zip(starts.tolist(), [*starts[1:].tolist(), rows.shape[0]], strict=True))
 
 

@@ -1,16 +1,18 @@
 """Dense vectors of documents in a ``pyterrier_dr.FlexIndex``: written once, read by docno, memory-mapped."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cached_property
-from itertools import chain
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pt_neural._artifacts import METADATA, atomic_directory, read_json, write_json
+from pt_neural._artifacts import METADATA, atomic_directory, write_json
 from pt_neural.rankers.kept.kept import FINGERPRINT, Kept
 from pt_neural.rankers.vectors import Vectors
+from pt_neural.text.docnos import OFFSETS, DocnoTable, DocnoWriter, docno_table
 
 if TYPE_CHECKING:
     from pyterrier_dr import FlexIndex
@@ -32,47 +34,69 @@ class VectorTable(Kept):
         """The table of a vector index, given as such or by its path."""
         return cls(vectors)
 
+    @staticmethod
+    def kind() -> dict[str, str]:
+        """The type and format of a vector index."""
+        from pyterrier_dr import FlexIndex
+
+        return {"type": FlexIndex.ARTIFACT_TYPE, "format": FlexIndex.ARTIFACT_FORMAT}
+
     @classmethod
     def build(
         cls, path: str | os.PathLike, batches: Batches, *, fingerprint: str | None, overwrite: bool
     ) -> "FlexIndex":
-        """Write dense vectors to a new vector index, atomically, batch by batch.
+        """Write dense vectors to a new vector index, atomically, batch by batch: the files that a FlexIndex writes.
 
-        ValueError if there is only one document, which a FlexIndex cannot hold.
+        Its own indexer takes one document at a time, which costs as much as a tenth of encoding. ValueError if there
+        is only one document, which a FlexIndex cannot hold.
         """
-        from pyterrier_dr import FlexIndex
+        from npids import Lookup
 
         path = os.path.expanduser(path)
-        kind = {"type": FlexIndex.ARTIFACT_TYPE, "format": FlexIndex.ARTIFACT_FORMAT}
-        with atomic_directory(path, overwrite=overwrite, **kind) as temporary:
-            FlexIndex(os.fspath(temporary), verbose=False).indexer(mode="overwrite").index(_records(batches))
-            write_json(temporary / METADATA, {**read_json(temporary / METADATA), FINGERPRINT: fingerprint})
+        with atomic_directory(path, overwrite=overwrite, **cls.kind()) as directory:
+            number, size = 0, 0
+            with (
+                (directory / "vecs.f4").open("wb") as file,
+                Lookup.builder(directory / "docnos.npids") as names,
+                DocnoWriter(directory) as table,
+            ):
+                for docnos, vectors in batches:
+                    file.write(np.ascontiguousarray(vectors.dense, dtype=np.float32).data)
+                    number, size = number + len(docnos), vectors.dense.shape[1]
+                    for docno in docnos:
+                        names.add(docno)
+                    table.extend(docnos)
+                if number < 2:
+                    raise ValueError("a vector index needs at least two documents; re-rank a single one by its text")
+            write_json(
+                directory / METADATA, {**cls.kind(), "vec_size": size, "doc_count": number, FINGERPRINT: fingerprint}
+            )
         return open_vectors(path)
 
     @cached_property
-    def _content(self) -> tuple[list[str], np.ndarray]:
-        docnos, matrix, _ = open_vectors(self.path).payload()
-        return list(docnos), matrix
-
-    @property
     def matrix(self) -> np.ndarray:
         """All vectors, memory-mapped, float32 of shape (documents, dimensions)."""
-        return self._content[1]
+        return open_vectors(self.path).payload(return_docnos=False)[0]
 
     @property
     def vectors(self) -> Vectors:
         """All vectors, memory-mapped."""
         return Vectors(self.matrix)
 
-    @property
-    def docno_list(self) -> list[str]:
-        """The docno of each row."""
-        return self._content[0]
+    def block(self, rows: slice) -> Vectors:
+        """The vectors of consecutive documents, memory-mapped."""
+        return Vectors(self.matrix[rows])
 
     @cached_property
-    def unknown(self) -> np.ndarray:
-        """Rows whose vector is zero, int64."""
-        return np.flatnonzero(~self.matrix.any(axis=1))
+    def docnos(self) -> DocnoTable:
+        """The docno of each row."""
+        if (Path(self.path) / OFFSETS).exists():
+            return docno_table(self.path, len(self))
+        # The index is not one of ours.
+        self._directory = TemporaryDirectory(prefix="pt_neural-docnos-")
+        with DocnoWriter(self._directory.name) as docnos:
+            docnos.extend(open_vectors(self.path).docnos())
+        return DocnoTable(self._directory.name)
 
     def __len__(self) -> int:
         return len(self.matrix)
@@ -86,16 +110,3 @@ def open_vectors(path: str | os.PathLike) -> "FlexIndex":
     from pyterrier_dr import FlexIndex
 
     return FlexIndex(os.fspath(path), verbose=False)
-
-
-def _records(batches: Batches) -> Iterator[dict[str, Any]]:
-    """One record per document, as vector indexes take them."""
-    records = (
-        {"docno": docno, "doc_vec": vector}
-        for docnos, vectors in batches
-        for docno, vector in zip(docnos, vectors.dense, strict=True)
-    )
-    first, second = next(records), next(records, None)
-    if second is None:
-        raise ValueError("a vector index needs at least two documents; re-rank a single one by its text")
-    return chain([first, second], records)

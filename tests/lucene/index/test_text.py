@@ -1,3 +1,5 @@
+import shutil
+
 import pandas as pd
 import pyterrier as pt
 import pytest
@@ -48,8 +50,24 @@ def test_unknown_docnos_are_named(index):
 def test_a_damaged_store_names_the_file(own_index):
     offsets = own_index.path / "text" / "offsets.npy"
     offsets.write_bytes(offsets.read_bytes()[:-8])
-    with pytest.raises(ArtifactError, match="text is damaged"):
+    with pytest.raises(ArtifactError, match=r"text/offsets\.npy is damaged"):
         own_index.text_loader()(pd.DataFrame({"docno": ["d4"]}))
+
+
+def test_a_store_of_an_earlier_version_is_read(own_index, corpus):
+    (own_index.path / "text" / "slots.npy").unlink()
+    shutil.rmtree(own_index.path / "docnos")
+    found = own_index.text_loader()(pd.DataFrame({"docno": ["d6", "d1"]}))
+    assert found["text"].tolist() == [corpus[5]["text"], corpus[0]["text"]]
+    assert not (own_index.path / "text" / "slots.npy").exists()
+    assert not (own_index.path / "docnos").exists()
+
+
+def test_a_store_that_is_not_of_this_index(own_index, build, corpus):
+    shutil.rmtree(own_index.path / "text")
+    shutil.copytree(build(corpus[:5]).path / "text", own_index.path / "text")
+    with pytest.raises(ArtifactError, match="the text of 5 of 6 documents"):
+        own_index.text_loader()(pd.DataFrame({"docno": ["d6"]}))
 
 
 def test_empty_frames(index):

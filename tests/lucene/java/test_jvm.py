@@ -180,10 +180,12 @@ def test_versions_are_read_from_the_release_file(tmp_path):
         assert jvm.java_version(tmp_path) == version
 
 
-def test_options_fit_the_version():
+def test_options_fit_the_version(monkeypatch):
     assert jvm.java_options(21, None) == ["-Xrs", "-Xss8m", "--enable-native-access=ALL-UNNAMED"]
     assert jvm.java_options(22, "2g") == ["-Xrs", "-Xss8m", "--enable-native-access=ALL-UNNAMED", "-Xmx2g"]
     assert jvm.java_options(25, None)[-1] == "--sun-misc-unsafe-memory-access=allow"
+    monkeypatch.setenv("PT_NEURAL_JAVA_PROCESSORS", "3")
+    assert "-XX:ActiveProcessorCount=3" in jvm.java_options(21, None)
     with pytest.raises(jvm.JavaError, match=r"PT_NEURAL_JAVA_HEAP.*'lots'; write it like '8g'"):
         jvm.java_options(21, "lots")
 

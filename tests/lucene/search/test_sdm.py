@@ -1,8 +1,12 @@
 import math
 
+import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
+
+from pt_neural.lucene.java.jvm import as_interface, in_java, java_class
+from pt_neural.lucene.search.windows import UNITS, Window, count_window
 
 
 def windows(build, texts):
@@ -106,3 +110,49 @@ def test_an_index_without_positions_says_how_to_get_them(build, corpus):
     with pytest.raises(ValueError, match=r"without positions.*indexer\(positions=True, overwrite=True\)"):
         index.sdm().search("river city")
     assert len(index.bm25().search("river city")) == 3
+
+
+def unordered_frequency(terms, first, second, width):
+    """The sum of 1 / (3 + g) over pairs of occurrences with g terms between them, by looking at every pair."""
+    gaps = (
+        abs(i - j) - 1 for i, one in enumerate(terms) for j, two in enumerate(terms) if (one, two) == (first, second)
+    )
+    return sum(1 / (3 + gap) for gap in gaps if gap <= width - 2)
+
+
+def test_windows_are_counted_document_by_document(build):
+    texts = [f"river{' x' * gap} bank" for gap in range(8)] * 3 + ["bank x river", "river", "cow"]
+    index = build([{"docno": f"d{i}", "text": text} for i, text in enumerate(texts)], stopwords="none")
+    documents, units = count_window(index.reader, "contents", Window("river", "bank", ordered=False, width=8))
+    expected = [unordered_frequency(text.split(), "river", "bank", 8) for text in texts]
+    assert documents == sum(frequency > 0 for frequency in expected) == 22
+    assert units == sum(round(float(np.float32(frequency)) * UNITS) for frequency in expected)
+    assert count_window(index.reader, "contents", Window("river", "giraff", ordered=True)) == (0, 0)
+
+
+def test_counts_of_parts_add_up_to_those_of_the_whole(build):
+    texts = [f"river{' x' * (i % 7)} bank {'river ' * (i % 3)}" for i in range(60)]
+    documents = [{"docno": f"d{i}", "text": text} for i, text in enumerate(texts)]
+    window = Window("river", "bank", ordered=False, width=8)
+    whole = count_window(build(documents).reader, "contents", window)
+    for number in (2, 7):
+        parts = [count_window(build(documents[i::number]).reader, "contents", window) for i in range(number)]
+        assert tuple(map(sum, zip(*parts, strict=True))) == whole
+
+
+@in_java
+def allocated(work):
+    """The number of bytes of Java's heap that this thread asks for while it works."""
+    threads = java_class("java.lang.management.ManagementFactory").getThreadMXBean()
+    bean = as_interface("com.sun.management.ThreadMXBean", threads)
+    before = bean.getCurrentThreadAllocatedBytes()
+    work()
+    after = bean.getCurrentThreadAllocatedBytes()
+    return after - before
+
+
+def test_counting_a_window_keeps_no_documents(build):
+    index = build([{"docno": str(i), "text": "river bank river cow"} for i in range(20_000)])
+    reader = index.reader
+    count_window(reader, "contents", Window("bank", "river", ordered=True))
+    assert allocated(lambda: count_window(reader, "contents", Window("river", "bank", ordered=True))) < 5 * 20_000

@@ -6,15 +6,19 @@ import math
 import os
 import subprocess
 import sys
+import tracemalloc
 
 import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
 from scipy.sparse import csr_array
+from sklearn.decomposition import TruncatedSVD
+from sklearn.preprocessing import normalize
 
 import pt_neural as pn
 from pt_neural._artifacts import ArtifactError, read_tensors, write_tensors
+from pt_neural._temporary import SparseBlocks
 from pt_neural.models.clsm.lsa import decompose
 from pt_neural.text import tokenise
 
@@ -250,7 +254,7 @@ def test_vectors_and_values_are_numpys_on_rows_of_length_1():
     matrix[7] = 0
     lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
     _, values, vectors = np.linalg.svd(matrix / np.where(lengths > 0, lengths, 1))
-    found_vectors, found_values = decompose(csr_array(matrix), 5, seed=1)
+    found_vectors, found_values = decompose(SparseBlocks([csr_array(matrix[:11]), csr_array(matrix[11:])]), 5, seed=1)
     np.testing.assert_allclose(found_values, values[:5], rtol=1e-5)
     np.testing.assert_allclose(np.abs(found_vectors), np.abs(vectors[:5].T), atol=1e-5)
     assert found_vectors.dtype == found_values.dtype == np.float32
@@ -258,7 +262,8 @@ def test_vectors_and_values_are_numpys_on_rows_of_length_1():
 
 
 def test_a_term_outside_the_kept_dimensions_is_exactly_zero():
-    vectors, _ = decompose(csr_array([[1.0, 1.0, 0.0], [1.0, 2.0, 0.0], [0.0, 0.0, 1.0]]), 1, seed=1)
+    matrix = csr_array([[1.0, 1.0, 0.0], [1.0, 2.0, 0.0], [0.0, 0.0, 1.0]])
+    vectors, _ = decompose(SparseBlocks([matrix]), 1, seed=1)
     assert vectors[2].tolist() == [0]
     assert np.abs(vectors[:2]).min() > 0.1
 
@@ -267,17 +272,50 @@ def test_the_error_names_the_rank():
     dim = 3
     twins = csr_array([[1.0, 1.0, 0.0, 2.0], [1.0, 1.0, 0.0, 2.0], [0.0, 0.0, 1.0, 0.0]])
     with pytest.raises(ValueError, match=f"dim={dim} is too large.* choose dim=2 or less"):
-        decompose(twins, dim, seed=1)
+        decompose(SparseBlocks([twins]), dim, seed=1)
+
+
+def test_a_large_matrix_has_the_vectors_of_scikit_learn():
+    random = np.random.default_rng(3)
+    themes = random.dirichlet(np.full(800, 0.05), size=12)
+    counts = np.vstack([random.multinomial(60, themes[number % 12]) for number in range(3000)]).astype(float)
+    svd = TruncatedSVD(8, power_iteration_normalizer="QR", random_state=1).fit(normalize(csr_array(counts)))
+    for size in (3000, 700):
+        blocks = SparseBlocks(csr_array(counts[start : start + size]) for start in range(0, 3000, size))
+        vectors, values = decompose(blocks, 8, seed=2)
+        np.testing.assert_allclose(values, svd.singular_values_, rtol=1e-5)
+        np.testing.assert_allclose(vectors, svd.components_.T, atol=1e-4)
+
+
+def test_memory_does_not_grow_with_the_documents(monkeypatch):
+    monkeypatch.setattr("pt_neural.text.counts._BLOCK", 200)
+    monkeypatch.setattr("pt_neural.text.corpus._BLOCK", 4000)
+    monkeypatch.setattr("pt_neural.text.docnos.BLOCK", 200)
+    words = [f"w{number}" for number in range(50)]
+
+    def peak(number: int) -> int:
+        random = np.random.default_rng(4)
+        corpus = ({"docno": f"d{i}", "text": " ".join(random.choice(words, 20))} for i in range(number))
+        tracemalloc.start()
+        pn.LSA(4).fit_corpus(corpus, verbose=False)
+        _, found = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return found
+
+    peak(1000)
+    assert peak(5000) - peak(2000) < 32 * 3000
 
 
 @pytest.mark.long
 def test_works_beside_a_running_java():
     code = """
         import numpy as np, scipy.sparse
+        from pt_neural._temporary import SparseBlocks
         from pt_neural.lucene import start_java
         from pt_neural.models.clsm.lsa import decompose
         start_java()
-        decompose(scipy.sparse.random_array((4000, 2000), density=0.01, format="csr", rng=1), 200, seed=1)
+        matrix = scipy.sparse.csr_array(scipy.sparse.random_array((4000, 2000), density=0.01, format="csr", rng=1))
+        decompose(SparseBlocks([matrix]), 200, seed=1)
     """
     # In a process of its own: what fails here is the process.
     done = subprocess.run([sys.executable, "-c", inspect.cleandoc(code)], env={**os.environ, "OMP_NUM_THREADS": "2"})

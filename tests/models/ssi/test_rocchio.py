@@ -107,7 +107,7 @@ def test_nothing_known_is_not_expanded(tfidf, corpus, candidates, tmp_path):
 def test_scores_do_not_depend_on_blocks(tfidf, corpus, topics, tmp_path, monkeypatch):
     found = pn.Rocchio(tfidf).retriever(tfidf.index(tmp_path / "vectors", corpus, verbose=False))
     expected = found.transform(topics)
-    monkeypatch.setattr("pt_neural.rankers.retriever.SCORES_PER_BLOCK", 1)
+    monkeypatch.setattr("pt_neural.rankers.retriever.DOCUMENTS_PER_BLOCK", 1)
     pd.testing.assert_frame_equal(found.transform(topics), expected)
 
 

@@ -10,12 +10,17 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array
 from sklearn.decomposition import NMF
 
+from pt_neural._temporary import SparseBlocks
 from pt_neural.models.topics import steps
 from pt_neural.models.topics.steps import Bilingual, bilingual_maximisation, expectation_maximisation, fold_in
 
 COUNTS = np.array([[2, 1, 0], [0, 1, 2]], dtype="f4")
 WORD_TOPICS = np.array([[1 / 2, 1 / 4], [1 / 4, 1 / 4], [1 / 4, 1 / 2]], dtype="f4")
 EQUAL = np.full((2, 2), 0.5, dtype="f4")
+
+
+def blocks(counts, size=1000):
+    return SparseBlocks(csr_array(counts[start : start + size]) for start in range(0, len(counts), size))
 
 
 def random_start(documents=9, words=14, topics=3, seed=3):
@@ -41,7 +46,7 @@ def log_likelihood(counts, word_topics, document_topics) -> float:
 
 def test_one_iteration_by_hand():
     # P(z=0|d, w) is 2/3, 1/2 and 1/3 for the three words, so the first document has topic 0 2 * 2/3 + 1/2 times.
-    start, first = islice(expectation_maximisation(csr_array(COUNTS), WORD_TOPICS, EQUAL), 2)
+    start, first = islice(expectation_maximisation(blocks(COUNTS), WORD_TOPICS, EQUAL), 2)
     assert start.log_likelihood == pytest.approx(4 * math.log(3 / 8) + 2 * math.log(1 / 4))
     assert start.log_posterior == start.log_likelihood
     np.testing.assert_allclose(first.document_topics, [[11 / 18, 7 / 18], [7 / 18, 11 / 18]], rtol=1e-6)
@@ -50,7 +55,7 @@ def test_one_iteration_by_hand():
 
 def test_pseudo_counts_by_hand():
     priors = {"word_prior": 1.0, "topic_prior": 0.5}
-    start, first = islice(expectation_maximisation(csr_array(COUNTS), WORD_TOPICS, EQUAL, **priors), 2)
+    start, first = islice(expectation_maximisation(blocks(COUNTS), WORD_TOPICS, EQUAL, **priors), 2)
     of_priors = 4 * math.log(1 / 4) + 2 * math.log(1 / 2) + 0.5 * 4 * math.log(1 / 2)
     assert start.log_posterior - start.log_likelihood == pytest.approx(of_priors)
     np.testing.assert_allclose(first.document_topics, [[7 / 12, 5 / 12], [5 / 12, 7 / 12]], rtol=1e-6)
@@ -62,7 +67,7 @@ def test_each_iteration_is_that_of_a_loop_over_all_topics_and_its_log_posterior_
     counts, words, documents = random_start()
     priors = {"word_prior": word_prior, "topic_prior": topic_prior}
     before = -math.inf
-    for now in islice(expectation_maximisation(csr_array(counts), words, documents, **priors), 30):
+    for now in islice(expectation_maximisation(blocks(counts), words, documents, **priors), 30):
         np.testing.assert_allclose(now.word_topics, words, atol=2e-5)
         np.testing.assert_allclose(now.document_topics, documents, atol=2e-5)
         assert now.log_likelihood == pytest.approx(log_likelihood(counts, words, documents), rel=1e-5)
@@ -79,7 +84,7 @@ def test_without_priors_it_ends_where_factorisation_by_divergence_does():
     weights = factorisation.fit_transform(counts, W=documents * lengths, H=words.T.copy())
     product = weights @ factorisation.components_
     theirs = float((counts * np.log(np.maximum(product / product.sum(axis=1, keepdims=True), 1e-30))).sum())
-    last = next(islice(expectation_maximisation(csr_array(counts), words, documents), 2000, None))
+    last = next(islice(expectation_maximisation(blocks(counts), words, documents), 2000, None))
     assert last.log_likelihood == pytest.approx(theirs, rel=1e-3)
     further = NMF(**settings, max_iter=50)
     arguments = {"W": last.document_topics * lengths, "H": last.word_topics.T.copy()}
@@ -95,7 +100,7 @@ def test_results_are_the_same_with_any_number_of_threads(monkeypatch):
     results = []
     for threads in (1, 2, 7):
         monkeypatch.setattr(steps.numba, "get_num_threads", lambda threads=threads: threads)
-        last = next(islice(expectation_maximisation(csr_array(counts), words, documents), 5, None))
+        last = next(islice(expectation_maximisation(blocks(counts), words, documents), 5, None))
         topics = fold_in(csr_array(counts), words, np.ones(3, "f4"))
         results.append((last.word_topics, last.document_topics, topics, last.log_likelihood))
     for other in results[1:]:
@@ -103,10 +108,23 @@ def test_results_are_the_same_with_any_number_of_threads(monkeypatch):
             np.testing.assert_array_equal(one, same)
 
 
+@pytest.mark.parametrize("size", [1, 7, 59, 60])
+def test_results_are_the_same_with_any_blocks(size):
+    counts, words, documents = random_start(documents=60, words=40)
+    counts[3] = 0
+    priors = {"word_prior": 0.1, "topic_prior": 0.2}
+    found = expectation_maximisation(blocks(counts, size), words, documents.copy(), **priors)
+    expected = expectation_maximisation(blocks(counts), words, documents.copy(), **priors)
+    for one, same in islice(zip(found, expected, strict=True), 6):
+        np.testing.assert_array_equal(one.word_topics, same.word_topics)
+        np.testing.assert_array_equal(one.document_topics, same.document_topics)
+        assert one.log_posterior == pytest.approx(same.log_posterior, rel=1e-12)
+
+
 def test_documents_and_words_that_do_not_occur():
     counts = np.array([[0, 0, 0], [1, 0, 2]], dtype="f4")
     without, with_priors = (
-        next(islice(expectation_maximisation(csr_array(counts), WORD_TOPICS, EQUAL, **priors), 3, None))
+        next(islice(expectation_maximisation(blocks(counts), WORD_TOPICS, EQUAL, **priors), 3, None))
         for priors in ({}, {"word_prior": 0.1, "topic_prior": 0.1})
     )
     assert without.document_topics[0].tolist() == [0, 0]

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array, random_array
 
 from pt_neural._artifacts import ArtifactError
 from pt_neural.rankers.kept import term_vectors
-from pt_neural.rankers.kept.term_vectors import TermVectors, _GrowingArray
+from pt_neural.rankers.kept.term_vectors import TermVectors
 from pt_neural.rankers.vectors import Vectors
 
 NAMES = [f"{side}_{part}.npy" for side in ("rows", "postings") for part in ("weights", "indices", "offsets")]
@@ -40,24 +40,22 @@ def test_rows_and_postings_are_what_was_written(tmp_path, monkeypatch, block, de
     monkeypatch.setattr(term_vectors, "WEIGHTS_PER_BLOCK", block)
     rows = weights(density=density)
     kept = built(tmp_path / "kept", rows)
-    assert (len(kept), kept.docno_list[:3]) == (30, ["d0", "d1", "d2"])
+    assert (len(kept), kept.docnos[:3]) == (30, ["d0", "d1", "d2"])
     np.testing.assert_array_equal(kept.terms.toarray(), rows.toarray())
     np.testing.assert_array_equal(kept.postings.toarray(), rows.toarray().T)
     for term in range(12):
         numbers = kept.postings.indices[kept.postings.indptr[term] : kept.postings.indptr[term + 1]]
         assert (np.diff(numbers) > 0).all()
-    assert kept.unknown.tolist() == np.flatnonzero(~rows.toarray().any(axis=1)).tolist()
+    chosen = np.array([7, 0, 7, 29])
+    np.testing.assert_array_equal(kept.vectors.take(chosen).sparse.toarray(), rows.toarray()[chosen])
+    np.testing.assert_array_equal(kept.block(slice(3, 30)).sparse.toarray(), rows.toarray()[3:])
 
 
 def test_dense_vectors_stand_beside_the_terms(tmp_path):
     rows, dense = weights(density=0.05), np.random.default_rng(1).normal(size=(30, 4)).astype("f4")
-    empty = np.flatnonzero(~rows.toarray().any(axis=1))
-    dense[empty[:2]] = 0
     kept = built(tmp_path / "kept", rows, dense=dense)
     np.testing.assert_array_equal(kept.vectors.dense, dense)
     np.testing.assert_array_equal(kept.dense.payload()[1], dense)
-    assert len(empty) > 2
-    assert kept.unknown.tolist() == empty[:2].tolist()
 
 
 def test_documents_may_have_dense_vectors_alone(tmp_path):
@@ -100,8 +98,8 @@ def test_it_appears_when_it_is_whole(tmp_path):
 
 def use(path) -> None:
     kept = TermVectors(path)
-    assert len(kept.docno_list) == len(kept)
-    assert kept.vectors.sparse.nnz == kept.postings.nnz
+    assert len(kept.docnos) == len(kept)
+    assert len(kept.vectors.sparse.weights) == kept.postings.nnz
 
 
 @pytest.mark.parametrize("name", [*NAMES, "docnos.txt", "pt_meta.json"])
@@ -117,7 +115,7 @@ def test_missing_and_cut_files_are_named(tmp_path, name):
         use(tmp_path / "kept")
 
 
-@pytest.mark.parametrize("name", ["vecs.f4", "docnos.npids", "pt_meta.json"])
+@pytest.mark.parametrize("name", ["vecs.f4", "pt_meta.json"])
 def test_damaged_dense_vectors_are_named(tmp_path, name):
     dense = np.ones((30, 2), dtype="f4")
     assert built(tmp_path / "kept", weights(), dense=dense).vectors.dense.shape == (30, 2)
@@ -172,15 +170,3 @@ def test_metadata_that_lack_a_number_are_named(tmp_path, lacking):
 def test_a_place_where_nothing_is(tmp_path):
     with pytest.raises(FileNotFoundError, match="does not exist"):
         use(tmp_path / "nowhere")
-
-
-def test_an_array_grows_piece_by_piece(tmp_path):
-    numbers = _GrowingArray(tmp_path / "numbers.npy", "int32")
-    pieces = [np.arange(3), np.arange(0), np.arange(2_000_000)[::-1]]
-    for piece in pieces:
-        numbers.append(piece)
-    numbers.close()
-    for mode in (None, "r"):
-        found = np.load(tmp_path / "numbers.npy", mmap_mode=mode)
-        np.testing.assert_array_equal(found, np.concatenate(pieces))
-        assert found.dtype == np.int32

@@ -1,0 +1,88 @@
+"""Dense vectors in a FlexIndex: docnos beside it, or in a temporary folder for an index from elsewhere."""
+
+import json
+import os
+import pickle
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pyterrier_dr import FlexIndex
+
+from pt_neural.rankers.kept.vectors import VectorTable
+from pt_neural.rankers.vectors import Vectors
+
+DOCNOS = ["d7", "é 1", "a", "d10"]
+
+
+def batches(number: int, size: int = 500):
+    for start in range(0, number, size):
+        rows = np.arange(start, min(start + size, number))
+        yield [f"document-{row}" for row in rows], Vectors(np.stack([rows, rows % 3], axis=1).astype("f4"))
+
+
+def built(path, number: int) -> VectorTable:
+    return VectorTable(VectorTable.build(path, batches(number), fingerprint=None, overwrite=False))
+
+
+def test_vectors_and_docnos_come_back(tmp_path):
+    table = built(tmp_path / "kept", 1203)
+    assert len(table) == len(table.docnos) == 1203
+    np.testing.assert_array_equal(table.matrix[:, 0], np.arange(1203))
+    assert table.rows(["document-1202", "document-0"]).tolist() == [1202, 0]
+    assert list(FlexIndex(os.fspath(tmp_path / "kept"), verbose=False).docnos()) == list(table.docnos)
+    np.testing.assert_array_equal(table.block(slice(2, 4)).dense, [[2, 2], [3, 0]])
+    assert pickle.loads(pickle.dumps(table)).rows(["document-5"]).tolist() == [5]
+
+
+def test_an_index_from_elsewhere_gets_a_table_of_its_own(tmp_path):
+    index = FlexIndex(os.fspath(tmp_path / "other"), verbose=False)
+    index.index([{"docno": docno, "doc_vec": np.full(2, row, "f4")} for row, docno in enumerate(DOCNOS)])
+    before = sorted(os.listdir(tmp_path / "other"))
+    table = VectorTable(index)
+    assert list(table.docnos) == DOCNOS
+    assert table.rows(["d10", "é 1"]).tolist() == [3, 1]
+    assert table.docnos.tie_order(np.array([0, 2, 3])).argsort().tolist() == [0, 2, 1]
+    with pytest.raises(ValueError, match="no vectors for d8"):
+        table.rows(["a", "d8"])
+    assert sorted(os.listdir(tmp_path / "other")) == before
+    temporary = Path(table.docnos.directory)
+    assert temporary.exists()
+    del table
+    assert not temporary.exists()
+
+
+def test_a_docno_that_occurs_twice_leaves_nothing(tmp_path):
+    twice = (["a", "b"], Vectors(np.ones((2, 2), "f4")))
+    with pytest.raises(ValueError, match="occurs twice"):
+        VectorTable.build(tmp_path / "kept", [twice, twice], fingerprint=None, overwrite=False)
+    assert os.listdir(tmp_path) == []
+
+
+def test_memory_for_a_document_is_a_few_bytes(tmp_path, monkeypatch):
+    monkeypatch.setattr("pt_neural.text.docnos.BLOCK", 500)
+
+    def peak(number: int) -> int:
+        tracemalloc.start()
+        table = built(tmp_path / str(number), number)
+        table.rows(["document-7"])
+        _, found = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return found
+
+    peak(1000)
+    assert peak(20_000) - peak(4_000) < 32 * 16_000
+
+
+def test_the_files_are_those_of_a_flex_index(tmp_path):
+    docnos = [f"doc{i}" for i in range(600)] + ["é", "7", "x" * 300]
+    matrix = np.random.default_rng(1).normal(size=(len(docnos), 3)).astype(np.float32)
+    batches = [(docnos[start : start + 100], Vectors(matrix[start : start + 100])) for start in range(0, 700, 100)]
+    VectorTable.build(tmp_path / "ours", batches, fingerprint=None, overwrite=False)
+    records = ({"docno": docno, "doc_vec": vector} for docno, vector in zip(docnos, matrix, strict=True))
+    FlexIndex(str(tmp_path / "theirs"), verbose=False).index(records)
+    for name in ("vecs.f4", "docnos.npids"):
+        assert (tmp_path / "ours" / name).read_bytes() == (tmp_path / "theirs" / name).read_bytes()
+    ours, theirs = (json.loads((tmp_path / name / "pt_meta.json").read_text()) for name in ("ours", "theirs"))
+    assert theirs.items() <= ours.items()
