@@ -5,17 +5,8 @@ import pyterrier as pt
 import pytest
 
 from pt_neural import _artifacts
-from pt_neural._artifacts import (
-    ArtifactError,
-    GrowingArray,
-    atomic_directory,
-    load_array,
-    read_json,
-    read_metadata,
-    read_tensors,
-    write_metadata,
-    write_tensors,
-)
+from pt_neural._artifacts import atomic_directory, read_metadata, write_metadata
+from pt_neural._files import ArtifactError, GrowingArray, load_array, read_json, read_tensors, write_tensors
 
 
 def write(path, **options):

@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 
 import pyterrier as pt
 
-from pt_neural._artifacts import read_json, refuse_existing, write_json
+from pt_neural._artifacts import refuse_existing
+from pt_neural._files import read_json, write_json
 from pt_neural.cluster.connection import connected_ray
 from pt_neural.cluster.workers import Workers
 from pt_neural.datasets.corpus_shards import CorpusShards

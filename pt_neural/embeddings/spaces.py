@@ -11,15 +11,8 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from pt_neural._artifacts import (
-    ArtifactError,
-    atomic_directory,
-    load_array,
-    read_json,
-    read_metadata,
-    write_json,
-    write_metadata,
-)
+from pt_neural._artifacts import atomic_directory, read_metadata, write_metadata
+from pt_neural._files import ArtifactError, load_array, read_json, write_json
 from pt_neural.embeddings.train import Word2VecSettings, train_word2vec
 from pt_neural.embeddings.word2vec_files import read_pair
 from pt_neural.text import TEXT_FIELDS, Vocabulary

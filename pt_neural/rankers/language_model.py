@@ -15,7 +15,8 @@ import pyterrier as pt
 from scipy.sparse import csr_array, issparse, vstack
 
 from pt_neural._arguments import checked_number
-from pt_neural._artifacts import ArtifactError, atomic_directory, read_tensors, write_tensors
+from pt_neural._artifacts import atomic_directory
+from pt_neural._files import ArtifactError, read_tensors, write_tensors
 from pt_neural._temporary import Spool
 from pt_neural.rankers.kept.kept import Kept
 from pt_neural.rankers.options import RepresentationOptions

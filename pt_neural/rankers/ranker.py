@@ -13,15 +13,8 @@ import pandas as pd
 import pyterrier as pt
 
 from pt_neural._arguments import checked_choice, checked_number
-from pt_neural._artifacts import (
-    METADATA,
-    ArtifactError,
-    atomic_directory,
-    read_json,
-    read_metadata,
-    write_json,
-    write_metadata,
-)
+from pt_neural._artifacts import METADATA, atomic_directory, read_metadata, write_metadata
+from pt_neural._files import ArtifactError, read_json, write_json
 from pt_neural._frames import with_scores
 from pt_neural.rankers.columns import accept_candidates, validated
 from pt_neural.rankers.options import OPTIONS, RankerOptions, option_names, own_parameters, show_options

@@ -5,7 +5,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pt_neural._artifacts import METADATA, ArtifactError, read_metadata
+from pt_neural._artifacts import METADATA, read_metadata
+from pt_neural._files import ArtifactError
 
 
 class Row(NamedTuple):

@@ -13,7 +13,7 @@ import pyterrier as pt
 import torch
 from torch import nn
 
-from pt_neural._artifacts import read_tensors, write_tensors
+from pt_neural._files import read_tensors, write_tensors
 from pt_neural._frames import require_columns
 from pt_neural.rankers.columns import distinct_queries
 from pt_neural.rankers.options import TrainedOptions

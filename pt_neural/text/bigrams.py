@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pt_neural._artifacts import ArtifactError, load_array, read_json, write_json
+from pt_neural._files import ArtifactError, load_array, read_json, write_json
 from pt_neural.text.counts import bag_of_words
 from pt_neural.text.packed import PackedSequences, offsets_of
 from pt_neural.text.vocabulary import Vocabulary

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pt_neural._artifacts import GrowingArray, load_array
+from pt_neural._files import GrowingArray, load_array
 from pt_neural.text.docnos import DistinctDocnos
 from pt_neural.text.packed import PackedSequences
 from pt_neural.text.vocabulary import Vocabulary, rank_terms

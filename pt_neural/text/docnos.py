@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pt_neural._artifacts import ArtifactError, GrowingArray, load_array, map_bytes
+from pt_neural._files import ArtifactError, GrowingArray, load_array, map_bytes
 from pt_neural._frames import tie_order
 
 BLOCK = 8192  # docnos hashed, written or read at a time

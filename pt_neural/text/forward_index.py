@@ -10,15 +10,8 @@ from typing import Any
 import numpy as np
 import pyterrier as pt
 
-from pt_neural._artifacts import (
-    METADATA,
-    ArtifactError,
-    GrowingArray,
-    atomic_directory,
-    load_array,
-    read_metadata,
-    write_metadata,
-)
+from pt_neural._artifacts import METADATA, atomic_directory, read_metadata, write_metadata
+from pt_neural._files import ArtifactError, GrowingArray, load_array
 from pt_neural.cluster.building import build_by_shards, require_shards_for
 from pt_neural.cluster.workers import Workers
 from pt_neural.datasets.corpus_shards import CorpusShards

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from scipy.sparse import csr_array
 
-from pt_neural._artifacts import ArtifactError, read_json, write_json
+from pt_neural._files import ArtifactError, read_json, write_json
 from pt_neural.text.packed import offsets_of
 from pt_neural.text.vocabulary import Vocabulary, read_lines, write_lines
 

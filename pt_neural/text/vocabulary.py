@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pt_neural._artifacts import ArtifactError, load_array, read_json, reading, write_json
+from pt_neural._files import ArtifactError, load_array, read_json, reading, write_json
 from pt_neural.text.packed import PackedSequences
 
 

@@ -18,8 +18,8 @@ from lightning.pytorch.plugins.io import TorchCheckpointIO
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
-from pt_neural._artifacts import write_json
 from pt_neural._evaluation import direction
+from pt_neural._files import write_json
 from pt_neural.training.devices import accelerator
 from pt_neural.training.processes import RAY, from_first, is_first, summed, together
 from pt_neural.training.run import best_epoch, epochs_done, start_record

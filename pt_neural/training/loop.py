@@ -12,7 +12,7 @@ import torch
 from lightning.pytorch.utilities.exceptions import SIGTERMException
 from torch import nn
 
-from pt_neural._artifacts import read_json
+from pt_neural._files import read_json
 from pt_neural.training.lightning import BEST, LAST, GroupTraining, KeepCheckpoints, stopped_early, trainer_for
 from pt_neural.training.losses import Loss
 from pt_neural.training.processes import from_first, is_first, quiet, require_same, together, weights_from_first

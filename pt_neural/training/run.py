@@ -19,8 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyterrier as pt
 
-from pt_neural._artifacts import ArtifactError, atomic_directory, read_json, read_tensors, write_json, write_tensors
+from pt_neural._artifacts import atomic_directory
 from pt_neural._evaluation import direction
+from pt_neural._files import ArtifactError, read_json, read_tensors, write_json, write_tensors
 from pt_neural.training.settings import Training
 
 Records = list[dict[str, Any]]

@@ -10,7 +10,7 @@ import pyterrier as pt
 import pytest
 
 from pt_neural import LatentConceptExpansion, LuceneIndex
-from pt_neural._artifacts import ArtifactError
+from pt_neural._files import ArtifactError
 from pt_neural.lucene import lucene_metadata
 
 INDEX = LuceneIndex("nowhere")

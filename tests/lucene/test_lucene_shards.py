@@ -11,7 +11,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 from pt_neural import CorpusShards, LatentConceptExpansion, LuceneIndex, LuceneShards
-from pt_neural._artifacts import ArtifactError
+from pt_neural._files import ArtifactError
 from pt_neural.lucene.lucene_shards import shard_name
 
 SHARDS = LuceneShards("nowhere")

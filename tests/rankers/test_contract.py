@@ -222,7 +222,7 @@ def test_saving_and_loading_give_the_same_scores(name, ranker):
         pd.testing.assert_frame_equal(loaded.transform(CANDIDATES), expected)
         assert loaded.fingerprint() == ranker.fingerprint()
     other = "DSSM" if name != "DSSM" else "CLSM"
-    with pytest.raises(pn._artifacts.ArtifactError, match=r"pt_meta\.json describes a ranker"):
+    with pytest.raises(pn._files.ArtifactError, match=r"pt_meta\.json describes a ranker"):
         ranker_class(other).load(saved(name))
     with pytest.raises(FileExistsError, match="to be replaced; it stays as it is"):
         fitted(other).save(saved(name), overwrite=True)

@@ -10,7 +10,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import pt_neural as pn
-from pt_neural._artifacts import ArtifactError
+from pt_neural._files import ArtifactError
 from pt_neural.rankers.language_model import DocumentCounts, LanguageModelRanker
 from pt_neural.text import PackedSequences, Vocabulary, tokenise
 

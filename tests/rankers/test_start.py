@@ -13,7 +13,7 @@ from ir_measures import nDCG
 from torch import nn
 
 import pt_neural as pn
-from pt_neural._artifacts import ArtifactError
+from pt_neural._files import ArtifactError
 from pt_neural.rankers.trained import copy_weights
 from tests.rankers.fitted import (
     CANDIDATES,

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import pt_neural as pn
-from pt_neural._artifacts import ArtifactError
+from pt_neural._files import ArtifactError
 from pt_neural.rankers import trained
 
 QUERY_WORDS = ["kiwi plum fig pear", "oboe lute harp drum", "iron zinc lead gold", "rain snow hail dew"]

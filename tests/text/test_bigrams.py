@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pt_neural._artifacts import ArtifactError
+from pt_neural._files import ArtifactError
 from pt_neural.text import Bigrams, PackedSequences, TfIdf, Vocabulary, tokenise_packed
 
 TEXTS = ["Pearl Harbor, Pearl Harbor", "the pearl harbor", "harbor city", "", "city", "pearl"]

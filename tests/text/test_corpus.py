@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pt_neural._artifacts import ArtifactError
+from pt_neural._files import ArtifactError
 from pt_neural.text import Vocabulary, corpus, read_documents
 from pt_neural.text.corpus import TermSpool, load_sequences
 

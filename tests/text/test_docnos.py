@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pt_neural._artifacts import ArtifactError
+from pt_neural._files import ArtifactError
 from pt_neural._frames import tie_order
 from pt_neural.text import docnos as module
 from pt_neural.text.docnos import DistinctDocnos, DocnoTable, DocnoWriter, hash_docnos

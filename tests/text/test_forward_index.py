@@ -6,7 +6,7 @@ import pandas as pd
 import pyterrier as pt
 import pytest
 
-from pt_neural._artifacts import ArtifactError
+from pt_neural._files import ArtifactError
 from pt_neural.text import ForwardIndex, Vocabulary, tokenise
 from pt_neural.text.docnos import DocnoTable
 

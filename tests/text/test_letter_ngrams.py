@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pt_neural._artifacts import ArtifactError
+from pt_neural._files import ArtifactError
 from pt_neural.text import Vocabulary, WordHashing, tokenise
 from pt_neural.text.letter_ngrams import letter_ngrams
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pt_neural._artifacts import ArtifactError
+from pt_neural._files import ArtifactError
 from pt_neural.text import PackedSequences, Vocabulary, tokenise_packed
 from pt_neural.text.vocabulary import LastVocabulary, OwnIds
 

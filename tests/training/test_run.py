@@ -245,7 +245,7 @@ def test_damaged_checkpoints_are_named_and_nothing_is_unpickled(tmp_path, damage
 
 def test_states_of_other_shapes_are_no_checkpoints(tmp_path):
     Counter().run(checkpoint_dir=tmp_path, epochs=1)
-    from pt_neural._artifacts import write_tensors
+    from pt_neural._files import write_tensors
 
     write_tensors(tmp_path / "epoch-1" / "state.safetensors", {"steps": np.zeros(1, dtype="f4"), "square": np.eye(1)})
     with pytest.raises(ValueError, match=r"its steps is not of shape \(2,\); delete .* to begin anew"):

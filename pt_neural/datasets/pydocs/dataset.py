@@ -13,7 +13,8 @@ from pathlib import Path
 import pandas as pd
 import pyterrier as pt
 
-from pt_neural._artifacts import ArtifactError, atomic_directory, read_metadata, write_metadata
+from pt_neural._artifacts import atomic_directory, read_metadata, write_metadata
+from pt_neural._files import ArtifactError
 from pt_neural.datasets.beir import BeirFolder
 from pt_neural.datasets.folder import FolderDataset
 from pt_neural.datasets.pydocs.documents import Document, collect, fold_documents

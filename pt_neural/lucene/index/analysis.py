@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pt_neural._artifacts import METADATA, read_json
+from pt_neural._artifacts import METADATA
+from pt_neural._files import read_json
 from pt_neural.lucene.java.handles import clean
 from pt_neural.lucene.java.jvm import in_java, java_class
 

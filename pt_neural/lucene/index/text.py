@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from pt_neural._artifacts import ArtifactError, GrowingArray, load_array, map_bytes, read_json, write_json
+from pt_neural._files import ArtifactError, GrowingArray, load_array, map_bytes, read_json, write_json
 from pt_neural.lucene.index.directory import IndexDirectory
 from pt_neural.lucene.index.reader import Reader, look_up, open_reader
 from pt_neural.lucene.java.jvm import in_java

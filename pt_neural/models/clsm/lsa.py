@@ -9,7 +9,7 @@ import pandas as pd
 from scipy.sparse import csr_array
 
 from pt_neural._arguments import checked_choice, checked_number
-from pt_neural._artifacts import read_tensors, write_tensors
+from pt_neural._files import read_tensors, write_tensors
 from pt_neural._temporary import SparseBlocks
 from pt_neural.rankers.options import RepresentationOptions
 from pt_neural.rankers.representation import RepresentationRanker

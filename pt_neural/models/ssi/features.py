@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
 
-from pt_neural._artifacts import ArtifactError, load_array, read_json, write_json
+from pt_neural._files import ArtifactError, load_array, read_json, write_json
 from pt_neural.models.ssi.network import no_rows, rows_of
 from pt_neural.models.ssi.steps import Texts
 from pt_neural.text import Bigrams, PackedSequences, TfIdf, Vocabulary, tokenise_packed

@@ -12,8 +12,8 @@ import pyterrier as pt
 import torch
 
 from pt_neural._arguments import checked_choice, checked_number
-from pt_neural._artifacts import read_tensors, write_tensors
 from pt_neural._evaluation import RankLoss
+from pt_neural._files import read_tensors, write_tensors
 from pt_neural.models.ssi.features import CorrelatedHashing, Features, Side, training_texts
 from pt_neural.models.ssi.learning import Learner, Task, pair_of_numbers
 from pt_neural.models.ssi.network import Network, Shape, random_vectors

@@ -7,7 +7,7 @@ from typing import ClassVar, Unpack
 import numpy as np
 
 from pt_neural._arguments import checked_choice, checked_number
-from pt_neural._artifacts import ArtifactError
+from pt_neural._files import ArtifactError
 from pt_neural._temporary import SparseBlocks
 from pt_neural.rankers.kept.term_vectors import TermVectors
 from pt_neural.rankers.options import RepresentationOptions

@@ -10,15 +10,8 @@ from typing import Any, Literal
 import numpy as np
 import pyterrier as pt
 
-from pt_neural._artifacts import (
-    METADATA,
-    ArtifactError,
-    GrowingArray,
-    atomic_directory,
-    load_array,
-    read_metadata,
-    write_metadata,
-)
+from pt_neural._artifacts import METADATA, atomic_directory, read_metadata, write_metadata
+from pt_neural._files import ArtifactError, GrowingArray, load_array
 from pt_neural.rankers.kept.kept import FINGERPRINT, Kept
 from pt_neural.text import ForwardIndex
 from pt_neural.text.docnos import DocnoTable

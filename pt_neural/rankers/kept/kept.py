@@ -9,7 +9,8 @@ from typing import Protocol
 
 import numpy as np
 
-from pt_neural._artifacts import METADATA, read_json
+from pt_neural._artifacts import METADATA
+from pt_neural._files import read_json
 from pt_neural.text.docnos import DocnoTable
 
 FINGERPRINT = "model_fingerprint"  # in the metadata

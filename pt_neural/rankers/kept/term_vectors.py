@@ -11,15 +11,8 @@ import numpy as np
 import pyterrier as pt
 from scipy.sparse import csr_array
 
-from pt_neural._artifacts import (
-    METADATA,
-    ArtifactError,
-    GrowingArray,
-    atomic_directory,
-    load_array,
-    read_metadata,
-    write_metadata,
-)
+from pt_neural._artifacts import METADATA, atomic_directory, read_metadata, write_metadata
+from pt_neural._files import ArtifactError, GrowingArray, load_array
 from pt_neural.rankers.kept.kept import FINGERPRINT, Kept
 from pt_neural.rankers.kept.stored_rows import StoredRows
 from pt_neural.rankers.kept.vectors import Batches, VectorTable, open_vectors

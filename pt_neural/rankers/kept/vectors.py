@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pt_neural._artifacts import METADATA, atomic_directory, write_json
+from pt_neural._artifacts import METADATA, atomic_directory
+from pt_neural._files import write_json
 from pt_neural.rankers.kept.kept import FINGERPRINT, Kept
 from pt_neural.rankers.vectors import Vectors
 from pt_neural.text.docnos import OFFSETS, DocnoTable, DocnoWriter, docno_table

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from pt_neural._arguments import checked_choice
-from pt_neural._artifacts import ArtifactError, load_array
+from pt_neural._files import ArtifactError, load_array
 from pt_neural.embeddings import EmbeddingSpaces, Space
 from pt_neural.rankers.readers.reader import Reader
 from pt_neural.rankers.readers.word_pairs import Matches, exact_matches

@@ -7,7 +7,7 @@ import pandas as pd
 import pyterrier as pt
 import pytest
 
-from pt_neural._artifacts import ArtifactError
+from pt_neural._files import ArtifactError
 from pt_neural.datasets import NeuralDatasetProvider
 from pt_neural.datasets.pydocs import PACKAGES, dataset, packages
 from pt_neural.text import tokenise

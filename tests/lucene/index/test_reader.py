@@ -10,7 +10,7 @@ import tracemalloc
 import pytest
 
 from pt_neural import LuceneIndex
-from pt_neural._artifacts import ArtifactError
+from pt_neural._files import ArtifactError
 from pt_neural.lucene.index import reader as readers
 from pt_neural.lucene.java.jvm import in_java, java_class
 

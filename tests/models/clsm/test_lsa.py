@@ -17,7 +17,7 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.preprocessing import normalize
 
 import pt_neural as pn
-from pt_neural._artifacts import ArtifactError, read_tensors, write_tensors
+from pt_neural._files import ArtifactError, read_tensors, write_tensors
 from pt_neural._temporary import SparseBlocks
 from pt_neural.models.clsm.lsa import decompose
 from pt_neural.text import tokenise

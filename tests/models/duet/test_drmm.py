@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import pt_neural as pn
-from pt_neural._artifacts import ArtifactError
+from pt_neural._files import ArtifactError
 from pt_neural.models.duet.drmm import DRMMNetwork
 from pt_neural.rankers.readers.histograms import HistogramInputs, HistogramPairs
 from pt_neural.text import tokenise

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 
 import pt_neural as pn
-from pt_neural._artifacts import ArtifactError
+from pt_neural._files import ArtifactError
 from pt_neural.models.duet import duet as module
 from pt_neural.models.duet.networks import joint_scores
 from pt_neural.rankers.readers.word_pairs import PairTexts

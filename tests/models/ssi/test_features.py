@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from pt_neural._artifacts import ArtifactError
+from pt_neural._files import ArtifactError
 from pt_neural.models.ssi.features import CorrelatedHashing, Features, split_text
 from pt_neural.text import PackedSequences, TfIdf, Vocabulary, pack_texts, tokenise_packed
 

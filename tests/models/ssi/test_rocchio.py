@@ -6,7 +6,7 @@ import pyterrier as pt
 import pytest
 
 import pt_neural as pn
-from pt_neural._artifacts import ArtifactError
+from pt_neural._files import ArtifactError
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import pt_neural as pn
-from pt_neural._artifacts import ArtifactError
+from pt_neural._files import ArtifactError
 from pt_neural.models.ssi import ssi
 from pt_neural.models.ssi.network import PRIME
 from pt_neural.models.ssi.ssi import KINDS, OF_ONE_VOCABULARY, WITH_VECTORS

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import pt_neural as pn
-from pt_neural._artifacts import ArtifactError
+from pt_neural._files import ArtifactError
 from pt_neural.text import tokenise
 
 

@@ -9,7 +9,7 @@ import pyterrier as pt
 import pytest
 
 import pt_neural as pn
-from pt_neural._artifacts import ArtifactError, read_tensors, write_tensors
+from pt_neural._files import ArtifactError, read_tensors, write_tensors
 from pt_neural.models.topics import topic_model
 from pt_neural.models.topics.topic_model import TopicCosine
 from pt_neural.text import Vocabulary, tokenise

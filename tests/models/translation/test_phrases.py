@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pt_neural as pn
-from pt_neural._artifacts import ArtifactError, read_tensors, write_tensors
+from pt_neural._files import ArtifactError, read_tensors, write_tensors
 from pt_neural.models.translation.phrases import best_segmentations, segments
 from pt_neural.text import tokenise
 

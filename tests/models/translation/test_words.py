@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 import pt_neural as pn
-from pt_neural._artifacts import ArtifactError, read_tensors, write_tensors
+from pt_neural._files import ArtifactError, read_tensors, write_tensors
 from pt_neural.models.translation.words import (
     from_tensors,
     largest,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pt_neural as pn
-from pt_neural._artifacts import ArtifactError
+from pt_neural._files import ArtifactError
 from pt_neural.rankers.kept import document_representations as representations
 from pt_neural.rankers.kept.document_representations import DocumentRepresentations, forward_index_writer
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, random_array
 
-from pt_neural._artifacts import ArtifactError
+from pt_neural._files import ArtifactError
 from pt_neural.rankers.kept import term_vectors
 from pt_neural.rankers.kept.term_vectors import TermVectors
 from pt_neural.rankers.vectors import Vectors

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pt_neural as pn
-from pt_neural._artifacts import ArtifactError
+from pt_neural._files import ArtifactError
 from pt_neural.rankers.readers import embedded_words
 from pt_neural.rankers.readers.embedded_words import EmbeddedCorpus, EmbeddedPairs, EmbeddedWords
 from pt_neural.text import PackedSequences, Vocabulary, pack_fields
