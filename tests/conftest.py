@@ -7,6 +7,11 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 
+# Ray reads this once in a process, too. By default it writes a token into the home folder, and a process that has made
+# one cluster with tokens refuses what a second one without them asks of it, so that its actors "never ran".
+os.environ["RAY_AUTH_MODE"] = "disabled"
+os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+
 import pandas as pd
 import pyterrier as pt
 import pytest
@@ -57,13 +62,8 @@ def topics() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def cluster():
-    """Two raylets on this machine, as if they were two machines; this process is connected to them.
-
-    Each module has its own: after many actors have come and gone, Ray sometimes takes a new one for unused.
-    """
+    """Two raylets on this machine, as if they were two machines; this process is connected to them."""
     pytest.importorskip("ray")
-    os.environ["RAY_AUTH_MODE"] = "disabled"  # or else Ray writes a token into the home folder
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     from ray.cluster_utils import Cluster
 
     import pt_neural as pn

@@ -5,6 +5,7 @@ import traceback
 import weakref
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -106,7 +107,7 @@ class OnRay(pt.Transformer):
 
     def _started_pool(self) -> "_Pool":
         ray = connected_ray()
-        session = ray.get_runtime_context().get_job_id()
+        session = _session(ray)
         if self._pool is None or self._pool.session != session:
             self._pool = _Pool(self.transformer, self.workers.count(ray), self.workers.options(), session)
             self._finalizer = weakref.finalize(self, _Pool.release, self._pool)
@@ -238,7 +239,7 @@ class _Failure(NamedTuple):
 class _Pool:
     """The workers of a pipeline. One that dies is replaced, and its part is done again by whoever is free first."""
 
-    def __init__(self, transformer: pt.Transformer, size: int, options: dict[str, Any], session: str):
+    def __init__(self, transformer: pt.Transformer, size: int, options: dict[str, Any], session: tuple[str, str]):
         self._ray = connected_ray()
         self._chains = list(_chains(transformer))
         self._pickled = self._ray.put(self._chains)  # kept, since workers that start later need it
@@ -292,10 +293,16 @@ class _Pool:
 
     def release(self) -> None:
         """End all workers."""
-        if self._ray.is_initialized() and self._ray.get_runtime_context().get_job_id() == self.session:
+        if self._ray.is_initialized() and _session(self._ray) == self.session:
             for worker in [*self._idle, *self._busy.values()]:
                 self._ray.kill(worker)
         self._idle, self._busy = [], {}
+
+
+def _session(ray: ModuleType) -> tuple[str, str]:
+    """What tells this connection from others: each cluster numbers its jobs from one."""
+    context = ray.get_runtime_context()
+    return context.get_node_id(), context.get_job_id()
 
 
 def _same(stages: Stages, others: Stages) -> bool:

@@ -185,6 +185,18 @@ def test_workers_live_until_they_are_released(cluster, topics):
     fast.release()
 
 
+def test_workers_of_a_cluster_that_is_gone_are_not_asked(cluster, topics):
+    fast = pn.on_ray(pt.Transformer.identity(), workers=1)
+    pd.testing.assert_frame_equal(fast(topics), topics)
+    pn.cluster.disconnect()
+    try:
+        pn.cluster.connect("local", num_cpus=1, include_dashboard=False)
+        pd.testing.assert_frame_equal(fast(topics), topics)
+    finally:
+        pn.cluster.disconnect()
+        pn.cluster.connect(cluster.address)
+
+
 def test_too_large_a_worker_is_refused(cluster, topics):
     with pytest.raises(ValueError, match="a worker needs 64 processors and 0 GPUs, but no machine"):
         pn.on_ray(pt.Transformer.identity(), cpus=64)(topics)
