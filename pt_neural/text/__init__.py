@@ -1,38 +1,36 @@
-"""Text: tokens, vocabulary, packed term sequences, and the forward index of a collection."""
+"""Text: tokens, vocabulary, packed term sequences, and the forward index of a collection.
 
-from pt_neural.text.bigrams import Bigrams
-from pt_neural.text.corpus import read_documents
-from pt_neural.text.counts import TfIdf
-from pt_neural.text.forward_index import ForwardIndex
-from pt_neural.text.letter_ngrams import WordHashing
-from pt_neural.text.packed import PackedSequences, with_boundaries
-from pt_neural.text.tokens import (
-    TEXT_FIELDS,
-    frame_texts,
-    join_fields,
-    pack_fields,
-    pack_texts,
-    token_spans,
-    tokenise,
-    tokenise_packed,
-)
-from pt_neural.text.vocabulary import Vocabulary
+Files are loaded when a name of theirs is used: a search needs none of those that import SciPy.
+"""
 
-__all__ = [
-    "TEXT_FIELDS",
-    "Bigrams",
-    "ForwardIndex",
-    "PackedSequences",
-    "TfIdf",
-    "Vocabulary",
-    "WordHashing",
-    "frame_texts",
-    "join_fields",
-    "pack_fields",
-    "pack_texts",
-    "read_documents",
-    "token_spans",
-    "tokenise",
-    "tokenise_packed",
-    "with_boundaries",
-]
+from importlib import import_module
+from typing import Any
+
+_FILES = {
+    "TEXT_FIELDS": "tokens",
+    "Bigrams": "bigrams",
+    "ForwardIndex": "forward_index",
+    "PackedSequences": "packed",
+    "TfIdf": "counts",
+    "Vocabulary": "vocabulary",
+    "WordHashing": "letter_ngrams",
+    "frame_texts": "tokens",
+    "join_fields": "tokens",
+    "pack_fields": "tokens",
+    "pack_texts": "tokens",
+    "read_documents": "corpus",
+    "token_spans": "tokens",
+    "tokenise": "tokens",
+    "tokenise_packed": "tokens",
+    "with_boundaries": "packed",
+}
+
+__all__ = sorted(_FILES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _FILES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_FILES[name]}"), name)
+    globals()[name] = value
+    return value

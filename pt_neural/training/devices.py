@@ -2,9 +2,12 @@
 
 import torch
 
+from pt_neural._forks import without_lost_threads
+
 
 def torch_device(name: str) -> torch.device:
     """The device to score on, if it is available; ``"auto"`` is a CUDA GPU if there is one, else the CPU."""
+    without_lost_threads()
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     device = known_device(name)
@@ -33,6 +36,7 @@ def require_available(name: str, kind: str, index: int = 0) -> None:
 
     ``kind`` is ``"cuda"``, ``"mps"``, or ``"gpu"`` for either; anything else is left to torch and Lightning.
     """
+    without_lost_threads()
     cuda = torch.cuda.is_available() and index < torch.cuda.device_count()
     mps = torch.backends.mps.is_available()
     if not {"cuda": cuda, "mps": mps, "gpu": cuda or mps}.get(kind, True):

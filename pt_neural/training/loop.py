@@ -13,6 +13,7 @@ from lightning.pytorch.utilities.exceptions import SIGTERMException
 from torch import nn
 
 from pt_neural._files import read_json
+from pt_neural._memory import freed_memory_kept
 from pt_neural.training.lightning import BEST, LAST, GroupTraining, KeepCheckpoints, stopped_early, trainer_for
 from pt_neural.training.losses import Loss
 from pt_neural.training.processes import from_first, is_first, quiet, require_same, together, weights_from_first
@@ -31,7 +32,7 @@ def train(
     evaluate: Callable[[], float] | None = None,
     history: list[dict[str, Any]],
     origin: str = "",
-) -> None:
+) -> str:
     """Train a network; it ends up with the weights of the epoch with the best dev measure, or of the last epoch.
 
     Args:
@@ -45,6 +46,9 @@ def train(
             the best.
         origin: Text that changes with texts, candidates and judgements, so that checkpoints of another run are refused;
             used only if there is a ``checkpoint_dir``.
+
+    Returns:
+        The precision that it was trained in.
 
     Raises:
         FloatingPointError: If the loss is NaN or infinite.
@@ -68,7 +72,8 @@ def train(
             checkpoint = from_first(lambda: _last_checkpoint(directory, training))
         checkpoints = KeepCheckpoints(directory, resumable=training.checkpoint_dir is not None)
         try:
-            with quiet(), torch.random.fork_rng(range(torch.cuda.device_count())), _interruptible():
+            generators = torch.random.fork_rng(range(torch.cuda.device_count()))
+            with quiet(), generators, _interruptible(), freed_memory_kept():
                 trainer = trainer_for(training, checkpoints, dev=evaluate is not None)
                 trainer.fit(module, ckpt_path=checkpoint, weights_only=True)
                 if trainer.received_sigterm:  # after the last batch, which Lightning does not notice
@@ -80,6 +85,7 @@ def train(
                 history[:] = read_json(directory / "history.json")
     weights_from_first(network, trainer.strategy.root_device)
     history[:] = from_first(lambda: history)
+    return {None: str(training.precision), True: "bf16-mixed", False: "32-true"}[module.bf16]
 
 
 def _last_checkpoint(directory: Path, training: Training) -> Path | None:

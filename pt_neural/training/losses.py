@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from pt_neural.training.settings import Training
+from pt_neural.training.settings import DEFAULT_NEGATIVES, Training
 
 Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
 
@@ -21,7 +21,8 @@ def make_loss(training: Training, *, highest: float) -> Loss:
         return partial(softmax_loss, gamma=training.gamma)
     if training.loss == "margin":
         return partial(margin_loss, margin=training.margin)
-    return partial(pointwise_loss, highest=highest)
+    own = (training.num_negatives or DEFAULT_NEGATIVES) if training.shared_groups else None
+    return partial(pointwise_loss, highest=highest, num_negatives=own)
 
 
 def softmax_loss(scores: Tensor, labels: Tensor, valid: Tensor, *, gamma: float) -> Tensor:
@@ -41,10 +42,16 @@ def margin_loss(scores: Tensor, labels: Tensor, valid: Tensor, *, margin: float)
     return losses.sum() / valid[:, 1:].sum().clamp(min=1)
 
 
-def pointwise_loss(scores: Tensor, labels: Tensor, valid: Tensor, *, highest: float) -> Tensor:
+def pointwise_loss(
+    scores: Tensor, labels: Tensor, valid: Tensor, *, highest: float, num_negatives: int | None = None
+) -> Tensor:
     """Cross-entropy between the sigmoid of each document's score and its grade, the mean over documents.
 
-    The target of the grade ``highest`` is 1; those of lower grades are proportional, and 0 for grades below 0.
+    The target of the grade ``highest`` is 1; those of lower grades are proportional, and 0 for grades below 0. With
+    ``num_negatives``, the negatives of a group, however many there are, count together as much as so many.
     """
-    losses = F.binary_cross_entropy_with_logits(scores, (labels / highest).clamp(0, 1), reduction="none") * valid
-    return losses.sum() / valid.sum()
+    losses = F.binary_cross_entropy_with_logits(scores, (labels / highest).clamp(0, 1), reduction="none")
+    weights = valid.to(losses.dtype)
+    if num_negatives is not None:
+        weights[:, 1:] *= num_negatives / (scores.shape[1] - 1)
+    return (losses * weights).sum() / weights.sum()

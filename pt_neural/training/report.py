@@ -58,6 +58,7 @@ class Report:
     recipe: str | None = None  # the name of the recipe that the settings come from
     start: str | None = None  # path of the ranker that training starts from
     outcome: Outcome | None = None  # None without dev queries
+    precision: str | None = None  # that a network was trained in, as in Training
     seconds: Mapping[str, float] = field(default_factory=dict)  # what the fit did -> seconds spent on it
 
     def __str__(self) -> str:
@@ -78,11 +79,15 @@ class Report:
     def result(self) -> str:
         """What came of the training and where the time went, as a line; empty before its end."""
         times = ", ".join(f"{seconds:.1f} s of {what}" for what, seconds in self.seconds.items())
+        times += f", in {self.precision}" if times and self.precision not in (None, "32-true", "32") else ""
         return "; ".join(filter(None, [str(self.outcome or ""), times]))
 
-    def concluded(self, history: Records, training: Training, clock: "FitClock") -> "Report":
+    def concluded(
+        self, history: Records, training: Training, clock: "FitClock", precision: str | None = None
+    ) -> "Report":
         """The same with what came of the training, which is printed unless the training is silent."""
-        report = replace(self, outcome=Outcome.of(history, training), seconds=clock.seconds())
+        outcome = Outcome.of(history, training)
+        report = replace(self, outcome=outcome, seconds=clock.seconds(), precision=precision)
         if training.verbose:
             print(report.result(), flush=True)
         return report

@@ -21,7 +21,7 @@ import pyterrier as pt
 
 from pt_neural._artifacts import atomic_directory
 from pt_neural._evaluation import direction
-from pt_neural._files import ArtifactError, read_json, read_tensors, write_json, write_tensors
+from pt_neural._files import ArtifactError, read_json, read_tensors, replacing, write_json, write_tensors
 from pt_neural.training.settings import Training
 
 Records = list[dict[str, Any]]
@@ -281,10 +281,11 @@ def checkpoint_directory(path: str | os.PathLike, fingerprint: str) -> Path:
                 f"{directory} holds checkpoints of another run (other data or settings); give another "
                 "checkpoint_dir, or delete it"
             )
-    elif any(directory.iterdir()):
+    elif any(file.name != "run.json.tmp" for file in directory.iterdir()):  # which a run that was killed may leave
         raise ValueError(f"{directory} holds other files than checkpoints; give an empty checkpoint_dir")
     else:
-        write_json(directory / "run.json", run)
+        with replacing(directory / "run.json") as unfinished:
+            write_json(unfinished, run)
     return directory
 
 

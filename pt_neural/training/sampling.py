@@ -8,10 +8,9 @@ import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from pt_neural.training.groups import Groups
-from pt_neural.training.settings import Training
+from pt_neural.training.settings import DEFAULT_NEGATIVES, Training
 
 Collate = Callable[[np.ndarray, np.ndarray], Any]
-DEFAULT_NEGATIVES = 4
 REDRAWS = 10
 
 
@@ -65,6 +64,8 @@ class GroupBatches(Dataset):
         documents = np.column_stack([self.groups.positives[chosen], negatives]).astype(np.int64, copy=False)
         labels = np.column_stack([self.groups.labels[chosen], labels]).astype(np.float32)
         valid = np.column_stack([np.ones(len(chosen), dtype=bool), valid])
+        if self.training.shared_groups:
+            documents, labels, valid = self._with_shared(chosen, documents, labels, valid)
         inputs = self.collate(self.groups.queries[chosen].astype(np.int64, copy=False), documents)
         return Batch(inputs, torch.from_numpy(labels), torch.from_numpy(valid))
 
@@ -112,6 +113,18 @@ class GroupBatches(Dataset):
                 break
             documents[relevant] = rng.integers(self.groups.num_documents, size=int(relevant.sum()))
         return documents, ~self._relevant(chosen, documents)
+
+    def _with_shared(
+        self, chosen: np.ndarray, documents: np.ndarray, labels: np.ndarray, valid: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Add the documents of the next groups of the batch, which is read as a ring, to each group's negatives."""
+        size = len(chosen)
+        count = min(self.training.shared_groups, size - 1)
+        others = (np.arange(size)[:, None] + np.arange(1, count + 1)) % size
+        shared = documents[others].reshape(size, -1)
+        is_negative = valid[others].reshape(size, -1) & ~self._relevant(chosen, shared)
+        labels = np.column_stack([labels, np.zeros(shared.shape, dtype=np.float32)])
+        return np.column_stack([documents, shared]), labels, np.column_stack([valid, is_negative])
 
     def _relevant(self, chosen: np.ndarray, documents: np.ndarray) -> np.ndarray:
         return self.groups.is_relevant(self.groups.queries[chosen][:, None], documents)

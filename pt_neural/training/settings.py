@@ -18,13 +18,16 @@ Positives = Literal["all", "retrieved"]
 Loss = Literal["softmax", "margin", "pointwise"]
 Optimiser = Literal["adam", "adamw", "adagrad", "sgd"]
 
+AUTO = "auto"
+DEFAULT_NEGATIVES = 4
+
 _CHOICES = {
     "negatives": (None, "judged", "retrieved", "random", "in-batch"),
     "positives": (None, "all", "retrieved"),
     "loss": (None, "softmax", "margin", "pointwise"),
     "optimiser": (None, "adam", "adamw", "adagrad", "sgd"),
     "device": ("auto", "cpu", "cuda", "gpu", "mps", "tpu"),
-    "precision": ("32-true", "bf16-mixed", "16-mixed", "32", 32),
+    "precision": ("32-true", "bf16-mixed", "16-mixed", "32", 32, AUTO),
     "verbose": (True, False),
 }
 
@@ -55,6 +58,10 @@ class Training:
             beside negatives that the first stage chose for their matches, positives that it did not find would teach
             that fewer matches mean relevant.
         num_negatives: Negatives per group (J in the CLSM paper); None for 4, or with ``"in-batch"`` for all others.
+        shared_groups: From how many other groups of the batch each group takes the documents as further negatives, save
+            those judged relevant to its query. Documents are read once a batch, so networks that read them apart from
+            the query, as Match-Tensor and SSM do, score more pairs in the same time. None for the model's own, or 0.
+            The pointwise loss gives all negatives together the weight of the group's own.
         grades: For graded judgements, the grades of negatives for each grade of positives; other positives are left
             out. The Duet's scheme (section 4.2) is ``{3: [1, 0], 2: [0]}``. With None, every document with a
             grade above 0 is a positive, and ``"judged"`` negatives are those of any lower grade.
@@ -76,7 +83,10 @@ class Training:
             and SLURM; ``"ddp_notebook"`` in notebooks; ``"ray"`` in the workers of Ray Train, whose scaling says how
             many there are. Each device takes batches of ``batch_size``. The first process evaluates, stops early and
             keeps checkpoints; in the end all have its weights and history. Nodes need not share a file system.
-        precision: ``"32-true"``, ``"bf16-mixed"`` or ``"16-mixed"``, Lightning's precisions with weights of 32 bits.
+        precision: ``"32-true"``, ``"bf16-mixed"`` or ``"16-mixed"``, Lightning's precisions with weights of 32 bits; or
+            ``"auto"``, which computes in bfloat16 if a trial of half a second on the first batch shows that a step then
+            takes clearly less time, as on processors with AMX. Weights then depend on the machine, so it is not the
+            default. Scores, dev measures among them, are always computed in 32 bits.
         start: Path of a saved ranker of the same kind and settings, whose weights training starts from; None to start
             anew. What its vocabulary lacks is added, with fresh weights. A path, since settings are saved as text.
         checkpoint_dir: Directory for a checkpoint after each epoch, from which an interrupted fit resumes. Of several
@@ -105,6 +115,7 @@ class Training:
     negatives: Negatives | None = None
     positives: Positives | None = None
     num_negatives: int | None = None
+    shared_groups: int | None = None
     grades: Mapping[int, Sequence[int]] | None = None
     patience: int | None = 3
     dev_measure: ir_measures.Measure | str | None = None
@@ -155,6 +166,10 @@ class Training:
             self._set(name, checked_number(name, getattr(self, name), int, least=1))
         for name in ("batch_size", "num_negatives", "patience", "dev_queries", "max_groups"):
             self._set(name, checked_number(name, getattr(self, name), int, least=1, optional=True))
+        shared = checked_number("shared_groups", self.shared_groups, int, least=0, optional=True)
+        if shared and self.negatives == "in-batch":
+            raise ValueError("in-batch negatives are shared already: leave shared_groups out, or draw other negatives")
+        self._set("shared_groups", shared)
         self._set("seed", checked_number("seed", self.seed, int, least=0))
         if self.seed >= 2**32:
             raise ValueError(f"seed must be below 2**32, not {self.seed!r}")
@@ -167,7 +182,7 @@ class Training:
 
     def completed(self, defaults: Mapping[str, Any]) -> "Training":
         """The settings, with a model's defaults in place of None."""
-        defaults = {"optimiser": "adam", "margin": 1.0, "dev_measure": nDCG @ 10, **defaults}
+        defaults = {"optimiser": "adam", "margin": 1.0, "shared_groups": 0, "dev_measure": nDCG @ 10, **defaults}
         completed = replace(self, **{name: value for name, value in defaults.items() if getattr(self, name) is None})
         positives = completed.positives or ("retrieved" if completed.negatives == "retrieved" else "all")
         return replace(completed, positives=positives)

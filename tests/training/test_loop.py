@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from pt_neural.training import loop
+from pt_neural.training.lightning import GroupTraining
 from pt_neural.training.sampling import GroupBatches
 
 OPTIMISERS = ["adam", "adamw", "adagrad", "sgd"]
@@ -363,19 +364,19 @@ def test_checkpoints_are_whole_or_not_there(fit_table, tmp_path, monkeypatch):
     """A failure while a checkpoint is written leaves the one before."""
     best = []
 
-    def failing_save(content, place):
-        if isinstance(place, Path):
-            best.append(place)
-            if len(best) == 2:
-                place.write_bytes(b"half")
-                raise OSError("the disk is full")
-        save(content, place)
+    def failing_write(path, content):
+        best.append(path)
+        if len(best) == 2:
+            write(path, b"half")
+            raise OSError("the disk is full")
+        return write(path, content)
 
-    save = torch.save
-    monkeypatch.setattr("pt_neural.training.lightning.torch.save", failing_save)
+    write = Path.write_bytes
+    monkeypatch.setattr("pathlib.Path.write_bytes", failing_write)
     with pytest.raises(OSError, match="disk is full"):
         fit_table(checkpoint_dir=tmp_path)
     monkeypatch.undo()
+    assert not list(tmp_path.glob("*.tmp"))
     history = []
     resumed = fit_table(checkpoint_dir=tmp_path, history=history)
     assert len(history) == 5
@@ -438,6 +439,26 @@ def test_mixed_precision_is_passed_on(fit_table):
     assert history[-1]["loss"] < 0.9 * history[0]["loss"]
     assert next(network.parameters()).dtype == torch.float32
     assert differ(network, fit_table(epochs=6))
+
+
+@pytest.mark.parametrize("pays", [True, False])
+def test_a_trial_chooses_the_precision_and_a_resumed_run_keeps_it(fit_table, tmp_path, monkeypatch, pays):
+    trials = []
+    monkeypatch.setattr(GroupTraining, "_bf16_pays", lambda self, batch: trials.append(batch) or pays)
+    chosen = fit_table(precision="auto", epochs=6)
+    assert_equal(chosen, fit_table(precision="bf16-mixed" if pays else "32-true", epochs=6))
+    fit_table(precision="auto", epochs=3, checkpoint_dir=tmp_path)
+    monkeypatch.setattr(GroupTraining, "_bf16_pays", lambda self, batch: not pays)
+    assert_equal(chosen, fit_table(precision="auto", epochs=6, checkpoint_dir=tmp_path))
+    assert len(trials) == 2
+
+
+def test_a_trial_of_precision_changes_nothing(fit_table, monkeypatch):
+    tried = []
+    pays = GroupTraining._bf16_pays
+    monkeypatch.setattr(GroupTraining, "_bf16_pays", lambda self, batch: tried.append(pays(self, batch)) is not None)
+    assert_equal(fit_table(precision="auto", dropout=0.5), fit_table(dropout=0.5))
+    assert len(tried) == 1
 
 
 def test_in_a_thread(fit_table):

@@ -48,6 +48,15 @@ def test_pointwise_by_hand():
     assert loss.item() == pytest.approx((sum(first) + sum(second[:2])) / 5)
 
 
+def test_pointwise_negatives_of_others_take_no_weight_from_the_positive():
+    one = pointwise_loss(SCORES[:, :2], LABELS[:, :2], ALL[:, :2], highest=2.0)
+    doubled = torch.cat([SCORES[:, :2], SCORES[:, 1:2]], dim=1), torch.cat([LABELS[:, :2], LABELS[:, 1:2]], dim=1)
+    assert pointwise_loss(*doubled, ALL, highest=2.0, num_negatives=1).item() == pytest.approx(one.item())
+    assert pointwise_loss(*doubled, ALL, highest=2.0).item() != pytest.approx(one.item())
+    loss = make_loss(pn.Training(loss="pointwise", num_negatives=1, shared_groups=1), highest=2.0)
+    assert loss(*doubled, ALL).item() == pytest.approx(one.item())
+
+
 def test_pointwise_grades_below_zero_count_as_zero():
     junk = torch.tensor([[1.0, -2.0]])
     none = torch.tensor([[1.0, 0.0]])

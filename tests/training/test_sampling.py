@@ -7,7 +7,8 @@ import pt_neural as pn
 from pt_neural.text import PackedSequences
 from pt_neural.text.packed import offsets_of
 from pt_neural.training.groups import Groups
-from pt_neural.training.sampling import DEFAULT_NEGATIVES, EpochSampler, GroupBatches
+from pt_neural.training.sampling import EpochSampler, GroupBatches
+from pt_neural.training.settings import DEFAULT_NEGATIVES
 
 POOL_LENGTHS = [1, 2, 5, 30]
 
@@ -140,6 +141,34 @@ def test_where_almost_everything_is_relevant_what_was_drawn_is_masked():
     groups = Groups(np.zeros(50, int), np.zeros(50, int), np.ones(50, np.float32), np.arange(999), 1000)
     batch = batches_of(groups, negatives="random", batch_size=50)[0, 0]
     np.testing.assert_array_equal(batch.valid[:, 1:], batch.inputs[1][:, 1:] == 999)
+
+
+@pytest.mark.parametrize("negatives", ["retrieved", "random"])
+def test_groups_share_their_documents_except_relevant_ones(negatives):
+    groups = groups_of(10, pools=negatives == "retrieved")  # groups 2i and 2i + 1 have one query
+    settings = {"negatives": negatives, "batch_size": 6, "num_negatives": 3}
+    own, shared = (batches_of(groups, **settings, shared_groups=count) for count in (0, 2))
+    for number, size, others in ((0, 6, 2), (1, 4, 2)):
+        (queries, documents), labels, valid = own[0, number]
+        (same_queries, all_documents), all_labels, all_valid = shared[0, number]
+        np.testing.assert_array_equal(queries, same_queries)
+        assert all_documents.shape == all_labels.shape == all_valid.shape == (size, 4 * (1 + others))
+        np.testing.assert_array_equal(all_documents[:, :4], documents)
+        np.testing.assert_array_equal(all_labels[:, :4], labels)
+        np.testing.assert_array_equal(all_valid[:, :4], valid)
+        assert not all_labels[:, 4:].any()
+        for group in range(size):
+            for place in range(others * 4):
+                lender = (group + 1 + place // 4) % size
+                document = documents[lender, place % 4]
+                assert all_documents[group, 4 + place] == document
+                relevant = document in groups.positives[groups.queries == queries[group]]
+                assert bool(all_valid[group, 4 + place]) == (bool(valid[lender, place % 4]) and not relevant)
+
+
+def test_a_group_alone_has_nobody_to_share_with():
+    batches = batches_of(groups_of(7, pools=True), negatives="retrieved", batch_size=3, shared_groups=2)
+    assert [batches[0, number].labels.shape for number in range(3)] == [(3, 15), (3, 15), (1, 5)]
 
 
 def test_the_sampler_gives_every_batch_of_the_epoch_that_was_set():

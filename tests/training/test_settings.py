@@ -118,7 +118,13 @@ def test_a_model_completes_what_is_none():
     assert (given.gamma, given.negatives, given.batch_size, given.learning_rate) == (None, None, None, None)
     assert pn.Training(batch_size=5, learning_rate=0.5).completed({"batch_size": 8, "learning_rate": 1.0}) == (
         pn.Training(
-            batch_size=5, learning_rate=0.5, margin=1.0, optimiser="adam", dev_measure="nDCG@10", positives="all"
+            batch_size=5,
+            learning_rate=0.5,
+            margin=1.0,
+            optimiser="adam",
+            shared_groups=0,
+            dev_measure="nDCG@10",
+            positives="all",
         )
     )
     assert pn.Training().completed({"negatives": "retrieved"}).positives == "retrieved"
@@ -127,6 +133,11 @@ def test_a_model_completes_what_is_none():
     assert given.completed({"dev_measure": "AP"}).dev_measure == ir_measures.AP
     assert given.completed({"optimiser": "sgd"}).optimiser == "sgd"
     assert pn.Training(optimiser="adagrad").completed({"optimiser": "sgd"}).optimiser == "adagrad"
+
+
+def test_in_batch_negatives_are_shared_already():
+    with pytest.raises(ValueError, match="in-batch negatives are shared already"):
+        pn.Training(negatives="in-batch", shared_groups=1)
 
 
 def test_what_a_model_brings_is_checked_as_well():

@@ -128,7 +128,8 @@ def pool(projections: Tensor, rows: Tensor, offsets: Tensor, *, winners: bool) -
     longest = int(sorted_lengths[0]) if len(sorted_lengths) else 0
     active = np.searchsorted(-sorted_lengths, -np.arange(longest), side="left")
     best = projections.new_zeros(len(lengths), projections.shape[1])
-    won = torch.zeros_like(best, dtype=torch.int64) if winners else None
+    small = torch.int16 if longest < 2**15 else torch.int32  # a quarter of the memory to pass over in each step
+    won = torch.zeros_like(best, dtype=small) if winners else None
     for step, count in enumerate(active.tolist()):
         windows = starts[:count] + step
         values = F.embedding_bag(rows[windows], projections, mode="sum")

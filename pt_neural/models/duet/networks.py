@@ -12,6 +12,7 @@ from pt_neural._arguments import checked_number
 from pt_neural.rankers.readers.hashed_ngrams import HashedTexts, HashingLayer
 from pt_neural.rankers.readers.word_pairs import Matches, Pairing, PairInputs
 
+MOST_QUERY_TERMS = 10_000  # the distributed model pads queries to their number, which no weight depends on
 LENGTH_RATIO = 0.8  # least length of a document in a batch, as a share of the longest one
 MAX_DOCUMENTS = 128  # in a batch; with more, the layers' temporaries outgrow the weights
 MIN_DOCUMENTS = 16  # in a batch; with fewer, reading the weights takes longer than multiplying
@@ -34,7 +35,7 @@ class DuetSizes:
 
     Raises:
         TypeError: If a size is not a number.
-        ValueError: If a size is below 1, or ``dropout`` is not between 0 and 1.
+        ValueError: If a size is below 1, ``query_terms`` above 10,000, or ``dropout`` not between 0 and 1.
     """
 
     query_terms: int = 10
@@ -47,7 +48,8 @@ class DuetSizes:
 
     def __post_init__(self):
         for name in ("query_terms", "document_terms", "filters", "hidden", "window", "pooling"):
-            size = checked_number(name, getattr(self, name), int, least=1, optional=name == "pooling")
+            most = MOST_QUERY_TERMS if name == "query_terms" else None
+            size = checked_number(name, getattr(self, name), int, least=1, most=most, optional=name == "pooling")
             object.__setattr__(self, name, size)
         if self.pooling is None:
             tenth = round((self.document_terms - self.window + 1) / 10)
@@ -450,13 +452,17 @@ class _WeightedPositions(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         weights, padding, *documents = ctx.saved_tensors
-        weight_gradient, padding_gradient = torch.zeros_like(weights), torch.zeros_like(padding)
+        weight_gradient, padding_gradient = torch.empty_like(weights), torch.zeros_like(padding)
         document_gradients, tail_gradients = [], []
         start = 0
         for batch, tail in zip(documents, ctx.tails, strict=True):
             part = gradient[start : start + len(batch)].transpose(0, 1)  # (filters, documents, units)
             positions = batch.shape[2]
-            weight_gradient[:, :positions].baddbmm_(batch.permute(1, 2, 0), part)
+            if start == 0:  # the longest: what it does not reach, none does
+                torch.bmm(batch.permute(1, 2, 0), part, out=weight_gradient[:, :positions])
+                weight_gradient[:, positions:] = 0
+            else:
+                weight_gradient[:, :positions].baddbmm_(batch.permute(1, 2, 0), part)
             batch_gradient = torch.empty_like(batch)  # (documents, filters, positions)
             torch.bmm(part, weights[:, :positions].transpose(1, 2), out=batch_gradient.transpose(0, 1))
             document_gradients.append(batch_gradient)

@@ -285,15 +285,22 @@ class MatchFilters(nn.Module):
 
     def _pool(self, values: Tensor, factors: Factors, pooling: Pooling) -> Tensor:
         groups, documents, stride, words, filters = values.shape
+        learns = torch.is_grad_enabled()
         is_word = torch.arange(stride, device=values.device) < factors.lengths[..., None]  # (groups, documents, stride)
-        with torch.no_grad():
-            second = self.second(torch.relu(values)).masked_fill_(~is_word[..., None, None], -torch.inf)
-            largest, winners = second.max(dim=2)  # (groups, documents, query words, second filters)
-        if torch.is_grad_enabled():  # only the winners have gradients, so only they are computed again
+        with torch.no_grad():  # the bias, the same everywhere, is added to the largest values only
+            second = F.linear(torch.relu(values), self.second.weight).masked_fill_(
+                ~is_word[..., None, None], -torch.inf
+            )
+            if not learns:
+                largest = second.amax(dim=2)  # (groups, documents, query words, second filters)
+            else:
+                winners = second.argmax(dim=2)
+        if learns:  # only the winners have gradients, so only they are computed again
             first = torch.arange(groups * documents, device=values.device).view(groups, documents, 1, 1) * stride
             places = (first + winners) * words + torch.arange(words, device=values.device)[:, None]
             chosen = torch.relu(F.embedding(places, values.view(-1, filters)))  # (*winners, filters)
-            largest = (chosen * self.second.weight).sum(dim=-1) + self.second.bias
+            largest = (chosen * self.second.weight).sum(dim=-1)
+        largest = largest + self.second.bias
         filled = torch.arange(words, device=values.device) < factors.query_lengths[:, None]
         filled = filled[:, None, :, None] & (factors.lengths > 0)[..., None, None]  # (groups, documents, words, 1)
         if pooling == "global":

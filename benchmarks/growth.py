@@ -1,12 +1,16 @@
-"""Documents per second, memory and disk of each stage, by the number of documents: what grows, and how fast.
+"""Time, memory and disk of each stage, by the number of documents: what grows, and how fast.
 
 Documents of about 41 words are generated from a vocabulary whose frequencies follow Zipf's law, always the same ones.
 Each step runs in a process of its own. Memory is the largest sum of what the process holds itself (anonymous pages),
 and, in parentheses, with the pages of mapped files, which the system can drop. The time to generate the documents is
 left out. Linux only.
 
-    python benchmarks/scale.py --documents 100000 1000000
-    python benchmarks/scale.py --documents 10000 100000 --steps "ForwardIndex.build" "DSSM.index"
+The exponent of growth is that of time from the last number but one to the last: with ten times as many documents, a
+stage of exponent 1 takes ten times as long, and one of 0 as long as before.
+
+    python benchmarks/growth.py
+    python benchmarks/growth.py --large
+    python benchmarks/growth.py --documents 10000 100000 --steps "ForwardIndex.build" "DSSM.index"
 """
 
 import argparse
@@ -33,6 +37,7 @@ MEAN_LENGTH = 41
 QUERIES = 256
 DEPTH = 100  # documents re-ranked for each query
 BLOCK = 1000  # documents generated at a time
+WARM = "warm"  # the folder of as many documents, which processes read first to load their libraries
 
 
 class Corpus:
@@ -60,6 +65,13 @@ class Corpus:
         lengths = random.poisson(mean_length, size=number)
         words = self._words[np.searchsorted(self._shares, random.random(lengths.sum()))]
         return [" ".join(part) for part in np.split(words, np.cumsum(lengths)[:-1])]
+
+    def pairs(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """A query for each document, its first five words, as candidates, and judgements."""
+        rows = [(document["docno"], " ".join(document["text"].split()[:5])) for document in self]
+        docnos, queries = zip(*rows, strict=True)
+        frame = pd.DataFrame({"qid": [f"q{i}" for i in range(len(rows))], "query": queries, "docno": docnos})
+        return frame, frame[["qid", "docno"]].assign(label=1)
 
     def queries(self, number: int = QUERIES) -> pd.DataFrame:
         """Queries of about five words."""
@@ -103,8 +115,8 @@ def prepare(folder: Path) -> None:
     quiet = {"epochs": 1, "verbose": False}
     pn.DSSM(training=pn.Training(device="cpu", **quiet)).fit(frame, qrels).save(folder / "DSSM")
     pn.SSI(dim=100, training=pn.Training(negatives="random", **quiet)).fit(frame, qrels).save(folder / "SSI")
-    (folder / str(BLOCK)).mkdir()
-    small = steps(folder / str(BLOCK))
+    (folder / WARM).mkdir()
+    small = steps(folder / WARM)
     for name in small:
         if "index" in name or "build" in name:
             small[name](Corpus(BLOCK))
@@ -119,10 +131,21 @@ def built(folder: Path, name: str, build: Callable[[Path, Corpus], Any], corpus:
     return {"docs per CPU s": corpus.number / seconds, "bytes": sum(file.stat().st_size for file in files)}
 
 
+def learned(folder: Path, model: Callable[[], Any], corpus: Corpus) -> dict[str, float]:
+    """Fit a model: to the texts, or to as many queries as there are documents, read from a forward index."""
+    ranker = model()
+    if hasattr(ranker, "fit_corpus"):
+        began = time.process_time()
+        ranker.fit_corpus(corpus, verbose=False)
+        return {"docs per CPU s": corpus.number / (time.process_time() - began - corpus.seconds)}
+    pairs, ranker.documents = corpus.pairs(), pn.ForwardIndex(folder / "forward")
+    return {"docs per CPU s": corpus.number / cpu_seconds(lambda: ranker.fit(*pairs))}
+
+
 def searched(folder: Path, open_retriever: Callable[[Path], pt.Transformer], corpus: Corpus) -> dict[str, float]:
     """Open a retriever, search one query, then many."""
     queries = corpus.queries()
-    open_retriever(folder.parent / str(BLOCK)).transform(queries[:1])  # loads libraries
+    open_retriever(folder.parent / WARM).transform(queries[:1])  # loads libraries
     retriever, first = opened(lambda: open_retriever(folder), queries)
     alone = cpu_seconds(lambda: [retriever.transform(queries[i : i + 1]) for i in range(8)]) / 8
     many = cpu_seconds(lambda: retriever.transform(queries)) / len(queries)
@@ -131,7 +154,7 @@ def searched(folder: Path, open_retriever: Callable[[Path], pt.Transformer], cor
 
 def reranked(folder: Path, open_model: Callable[[Path], pt.Transformer], corpus: Corpus) -> dict[str, float]:
     """Re-rank by docno: the first row, then many."""
-    open_model(folder.parent / str(BLOCK)).transform(Corpus(BLOCK).candidates()[:1])  # loads libraries
+    open_model(folder.parent / WARM).transform(Corpus(BLOCK).candidates()[:1])  # loads libraries
     frame = corpus.candidates()
     model, first = opened(lambda: open_model(folder), frame)
     return {"first": first, "many": 1e6 * cpu_seconds(lambda: model.transform(frame)) / len(frame)}
@@ -170,7 +193,17 @@ def steps(folder: Path) -> dict[str, Callable[[Corpus], dict[str, float]]]:
         "re-rank, ForwardIndex": lambda path: dssm(device="cpu", documents=pn.ForwardIndex(path / "forward")),
         "re-rank, kept vectors": lambda path: dssm(device="cpu", vectors=path / "dssm"),
     }
+    training = pn.Training(epochs=1, negatives="random", verbose=False, device="cpu")
+    fits = {
+        "DSSM.fit": lambda: pn.DSSM(training=training),
+        "SSI.fit": lambda: pn.SSI(dim=100, training=training),
+        "LSA.fit_corpus": lambda: pn.LSA(dim=50),
+        "PLSA.fit_corpus": lambda: pn.PLSA(num_topics=20, iterations=5),
+        "LDA.fit_corpus": lambda: pn.LDA(num_topics=20, iterations=5),
+        "WordTranslation.fit": lambda: pn.WordTranslation(iterations=3),
+    }
     found: dict[str, Any] = {name: partial(built, folder, *build) for name, build in builds.items()}
+    found |= {name: partial(learned, folder, model) for name, model in fits.items()}
     for measure, transformers in ((searched, searches), (reranked, rerankers)):
         found |= {name: partial(measure, folder, load) for name, load in transformers.items()}
     return found
@@ -191,9 +224,9 @@ def table(results: dict[int, dict[str, dict[str, float]]]) -> str:
     lines = [
         f"{sizes} documents; CPU time of opening and the first query or row, of a query alone, of {QUERIES} or a pair",
         "",
-        "| step | docs per CPU s | first, ms | CPU alone | CPU of many | MB of memory (and mapped) | B/doc of memory | "
-        "B/doc of disk |",
-        "|---|---|---|---|---|---|---|---|",
+        "| step | docs per CPU s | first, ms | CPU alone | CPU of many | exponent | MB of memory (and mapped) | "
+        "B/doc of memory | B/doc of disk |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for step in results[numbers[0]]:
         found = [results[number][step] for number in numbers]
@@ -205,12 +238,22 @@ def table(results: dict[int, dict[str, dict[str, float]]]) -> str:
             arrows(found, "first", "{:,.0f}"),
             arrows(found, "alone", "{:,.1f} ms"),
             arrows(found, "many", f"{{:,.1f}} {unit}"),
+            exponent(found, numbers),
             memory,
             f"{growth:,.0f}" if len(numbers) > 1 else "",
             f"{found[-1]['bytes'] / numbers[-1]:,.0f}" if "bytes" in found[-1] else "",
         ]
         lines.append(f"| {step} | {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def exponent(found: list[dict[str, float]], numbers: list[int]) -> str:
+    """The exponent of growth of a step's time from the last number but one to the last."""
+    if len(numbers) < 2:
+        return ""
+    last = zip(numbers[-2:], found[-2:], strict=True)
+    before, after = (one["many"] if "many" in one else number / one["docs per CPU s"] for number, one in last)
+    return f"{np.log(after / before) / np.log(numbers[-1] / numbers[-2]):.2f}"
 
 
 def arrows(found: list[dict[str, float]], name: str, form: str) -> str:
@@ -221,7 +264,8 @@ def arrows(found: list[dict[str, float]], name: str, form: str) -> str:
 def main() -> None:
     """Measure every step for every number of documents, and print a table."""
     arguments = argparse.ArgumentParser(description=main.__doc__)
-    arguments.add_argument("--documents", type=int, nargs="+", default=[10_000, 100_000])
+    arguments.add_argument("--documents", type=int, nargs="+", default=[1000, 10_000, 100_000])
+    arguments.add_argument("--large", action="store_true", help="a million documents, too")
     arguments.add_argument("--steps", nargs="+", default=list(steps(Path("."))))
     arguments.add_argument("--folder", type=Path, help="where indexes are written, and kept; else a temporary folder")
     arguments.add_argument("--step", help=argparse.SUPPRESS)
@@ -235,7 +279,7 @@ def main() -> None:
             prepare(base)
         base = base.absolute()
         results: dict[int, dict[str, Any]] = {}
-        for number in options.documents:
+        for number in [*options.documents, *([1_000_000] if options.large else [])]:
             folder = base / str(number)
             folder.mkdir(exist_ok=True)
             results[number] = {}
