@@ -1,6 +1,12 @@
 """What a user holds: the artifact, and the contract of the transformers that it makes."""
 
+import functools
+import os
+import random
+import sys
+import threading
 import tomllib
+from collections import Counter
 from importlib import import_module
 from pathlib import Path
 
@@ -9,7 +15,7 @@ import pandas as pd
 import pyterrier as pt
 import pytest
 
-from pt_neural import LatentConceptExpansion, LuceneIndex
+from pt_neural import LatentConceptExpansion, LuceneIndex, LuceneShards
 from pt_neural._files import ArtifactError
 from pt_neural.lucene import lucene_metadata
 
@@ -36,6 +42,117 @@ def test_pyterrier_loads_it_as_an_artifact(index):
     assert isinstance(loaded, LuceneIndex)
     assert loaded == LuceneIndex(index.path)
     assert hash(loaded) == hash(index)
+
+
+def version(number, count=40):
+    """Documents whose docnos and texts say which version they are of, in an order that differs by version."""
+    docnos = [f"{number}-{i}" for i in range(count + number)]
+    random.Random(number).shuffle(docnos)
+    return [{"docno": docno, "title": docno, "text": f"okapi river bank version{number} {docno}"} for docno in docnos]
+
+
+def mixed(frame, column="docno"):
+    """Whether rows come from different versions."""
+    return len(set(frame[column].str.split("-").str[0])) != 1
+
+
+def reads(index):
+    """Ways to read an index, each of which says how it went wrong."""
+    names = pd.DataFrame({"qid": ["1", "2"], "query": ["okapi river bank", "river okapi"]})
+
+    def search(retriever):
+        found = retriever(names)
+        return mixed(found) or set(found.groupby("qid")["docno"].nunique()) != {len(found) // 2}
+
+    def score():
+        found = index.bm25(num_results=5)(names)
+        again = index.bm25()(found)
+        return not np.array_equal(again["score"], found["score"])
+
+    def text():
+        docnos = index.docnos()
+        found = index.text_loader()(pd.DataFrame({"docno": docnos}))
+        return mixed(found) or found["title"].tolist() != docnos.tolist()
+
+    def expand():
+        terms = LatentConceptExpansion(index, filter_terms=False, fb_terms=20).concepts("okapi river")["term"]
+        return sum(term.startswith("version") for term in terms) != 1
+
+    searches = [index.bm25(), index.ql(), index.sdm(), index.rm3()]
+    return [*(functools.partial(search, retriever) for retriever in searches), score, text, expand]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", [LuceneIndex, LuceneShards])
+def test_reads_beside_a_rebuild_are_right(kind, tmp_path):
+    index, stop = kind(tmp_path / "index"), threading.Event()
+    options = {"verbose": False, "overwrite": True, **({"shards": 3} if kind is LuceneShards else {})}
+    index.index(version(0), **options)
+    wrong, complaints, completed = [], [], Counter()
+
+    def read(number):
+        ways = reads(index)
+        while not stop.is_set():
+            way = ways[number % len(ways)]
+            number += 1
+            try:
+                if way():
+                    wrong.append(way)
+                completed[number % len(ways)] += 1
+            except ValueError as error:  # of docnos of the version before, or of an index that is replaced at once
+                complaints.append(str(error))
+
+    threads = [threading.Thread(target=read, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for number in range(1, 13):
+        index.index(version(number), **options)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert [said for said in complaints if "docnos are not in" not in said and "was rebuilt" not in said] == []
+    assert min(completed[way] for way in range(7)) > 0
+    assert sum(completed.values()) > len(complaints)
+
+
+def open_files(folder):
+    """The numbers of handles and of mappings of files in a folder, deleted ones included."""
+    handles = [os.path.realpath(f"/proc/self/fd/{handle}") for handle in os.listdir("/proc/self/fd")]
+    maps = Path("/proc/self/maps").read_text().splitlines()
+    return sum(str(folder) in name for name in handles), sum(str(folder) in line for line in maps)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_a_replaced_index_is_closed(tmp_path, corpus):
+    index, found = LuceneIndex(tmp_path / "index"), []
+    for _ in range(8):
+        index.index(corpus, verbose=False, overwrite=True)
+        for retriever in (index.bm25(), index.sdm(), index.rm3(), index.bm25() >> index.text_loader()):
+            retriever.search("university city")
+        LatentConceptExpansion(index).concepts("university city")
+        found.append(open_files(tmp_path))
+    for numbers in zip(*found, strict=True):  # of one segment or a few; a leak would be eightfold
+        assert 0 < max(numbers) <= 4 * min(numbers)
+
+
+def test_what_has_been_opened_stays_as_it_is(own_index, corpus):
+    opened = own_index.opened()
+    before = own_index.bm25().on(opened).search("university city")
+    own_index.index(corpus[2:], verbose=False, overwrite=True)
+    pd.testing.assert_frame_equal(own_index.bm25().on(opened).search("university city"), before)
+    assert own_index.bm25().search("university city")["docno"].tolist() == ["d6"]
+    assert len(opened) == 6
+    assert len(own_index) == 4
+
+
+def test_an_index_that_a_killed_writer_had_moved_aside_is_put_back(own_index):
+    aside = own_index.path.with_name(f".{own_index.path.name}.0123456789ab.old")
+    own_index.path.rename(aside)
+    assert own_index.built()
+    own_index.path.rename(aside)
+    assert len(own_index) == 6
+    assert not aside.exists()
 
 
 def test_an_index_is_recognised_without_our_metadata(own_index, monkeypatch):

@@ -1,14 +1,13 @@
 """How text becomes terms: Anserini's English analyzer, by stemmer and stop words."""
 
 import functools
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from pt_neural._artifacts import METADATA
-from pt_neural._files import read_json
-from pt_neural.lucene.java.handles import clean
+from pt_neural._files import ArtifactError, read_json, reading
+from pt_neural.lucene.java.handles import clean, java_list
 from pt_neural.lucene.java.jvm import in_java, java_class
 
 STOPWORDS_FILE = "stopwords.txt"
@@ -17,48 +16,58 @@ STEMMERS = ("porter", "krovetz", "none")
 
 @dataclass(frozen=True)
 class Analysis:
-    """The stemmer and stop words of an index, for its documents and its queries.
+    """The stemmer and stop words of an index, for its documents and its queries; equal ones make equal terms.
 
     Attributes:
         stemmer: ``"porter"``, ``"krovetz"`` or ``"none"``.
-        stopwords: ``"default"`` for Lucene's 33 English words, ``"none"``, or the path of a file with one word
-            per line.
+        stopwords: ``"default"`` for Lucene's 33 English words, ``"none"``, or the words.
     """
 
     stemmer: str = "porter"
-    stopwords: str = "default"
+    stopwords: str | tuple[str, ...] = "default"
 
     def __post_init__(self) -> None:
         if self.stemmer not in STEMMERS:
             raise ValueError(f"stemmer={self.stemmer!r}, but the stemmers are {', '.join(STEMMERS)}")
-        if self.stopwords not in ("default", "none") and not Path(self.stopwords).is_file():
-            raise ValueError(f"stopwords={self.stopwords!r} is neither 'default' nor 'none' nor a file of words")
-
-    def as_options(self) -> list[str]:
-        """These settings as options of Anserini's programs."""
-        if self.stopwords == "none":
-            return ["-stemmer", self.stemmer, "-keepStopwords"]
-        return ["-stemmer", self.stemmer, *(["-stopwords", self.stopwords_file] if self.stopwords_file else [])]
-
-    def save(self, directory: Path) -> dict[str, str]:
-        """Copy any file of stop words beside an index; returns the metadata that :meth:`of_index` reads."""
-        if self.stopwords_file is None:
-            return {"stemmer": self.stemmer, "stopwords": self.stopwords}
-        shutil.copyfile(self.stopwords_file, directory / STOPWORDS_FILE)
-        return {"stemmer": self.stemmer, "stopwords": STOPWORDS_FILE}
 
     @classmethod
-    def of_index(cls, path: Path, *, stemmer: str | None, stopwords: str | None) -> "Analysis":
-        """The settings in the metadata of an index, if any; ``stemmer`` and ``stopwords`` take precedence."""
-        built_with = read_json(path / METADATA).get("analysis", {}) if (path / METADATA).is_file() else {}
-        if built_with.get("stopwords") == STOPWORDS_FILE:
-            built_with["stopwords"] = str(path / STOPWORDS_FILE)
-        return cls(stemmer or built_with.get("stemmer", "porter"), stopwords or built_with.get("stopwords", "default"))
+    def read(cls, stemmer: str, stopwords: str) -> Self:
+        """As a user gives it: ``stopwords`` may be the path of a file with one word per line."""
+        if stopwords in ("default", "none"):
+            return cls(stemmer, stopwords)
+        if not Path(stopwords).is_file():
+            raise ValueError(f"stopwords={stopwords!r} is neither 'default' nor 'none' nor a file of words")
+        return cls(stemmer, _read_words(Path(stopwords)))
 
-    @property
-    def stopwords_file(self) -> str | None:
-        """The path of the file of stop words, if they come from one."""
-        return None if self.stopwords in ("default", "none") else str(Path(self.stopwords).absolute())
+    @classmethod
+    def of_index(cls, path: Path) -> Self:
+        """The settings in the metadata of an index; Anserini's defaults if there are none."""
+        metadata = read_json(path / METADATA) if (path / METADATA).is_file() else {}
+        built_with = metadata.get("analysis", {}) if isinstance(metadata, dict) else None
+        if not isinstance(built_with, dict):
+            raise ArtifactError(f"{path / METADATA} is damaged: it does not say how texts were analysed")
+        stemmer, stopwords = built_with.get("stemmer", "porter"), built_with.get("stopwords", "default")
+        if stemmer not in STEMMERS or stopwords not in ("default", "none", STOPWORDS_FILE):
+            raise ArtifactError(f"{path / METADATA} names stemmer={stemmer!r:.80} and stopwords={stopwords!r:.80}")
+        return cls(stemmer, _read_words(path / STOPWORDS_FILE) if stopwords == STOPWORDS_FILE else stopwords)
+
+    def replaced_by(self, *, stemmer: str | None, stopwords: str | None) -> "Analysis":
+        """These settings, but for those that are given as a user gives them."""
+        given = Analysis.read(stemmer or self.stemmer, stopwords or "default")
+        return given if stopwords else Analysis(given.stemmer, self.stopwords)
+
+    def save(self, directory: Path) -> dict[str, str]:
+        """Keep any words beside an index; returns the metadata that :meth:`of_index` reads."""
+        if isinstance(self.stopwords, str):
+            return {"stemmer": self.stemmer, "stopwords": self.stopwords}
+        (directory / STOPWORDS_FILE).write_text("".join(f"{word}\n" for word in self.stopwords), encoding="utf-8")
+        return {"stemmer": self.stemmer, "stopwords": STOPWORDS_FILE}
+
+    def as_options(self, directory: Path) -> list[str]:
+        """These settings, saved in a directory, as options of Anserini's programs."""
+        options = {"default": [], "none": ["-keepStopwords"]}
+        own_words = ["-stopwords", str(directory / STOPWORDS_FILE)]
+        return ["-stemmer", self.stemmer, *options.get(self.stopwords, own_words)]
 
     def to_java(self) -> Any:
         """The Lucene analyzer, which threads may share."""
@@ -72,7 +81,17 @@ class Analysis:
         return list(terms.toArray())
 
 
-@functools.cache
+def _read_words(file: Path) -> tuple[str, ...]:
+    with reading(file):
+        lines = file.read_text(encoding="utf-8", errors="replace").split("\n")
+    return tuple(line for line in lines if line)
+
+
+@functools.lru_cache(maxsize=64)
 def _analyzer(analysis: Analysis) -> Any:
-    english = java_class("io.anserini.analysis.DefaultEnglishAnalyzer")
-    return english.fromArguments(analysis.stemmer, analysis.stopwords == "none", analysis.stopwords_file)
+    words, english = analysis.stopwords, java_class("io.anserini.analysis.DefaultEnglishAnalyzer")
+    if words == "default":
+        return english.newStemmingInstance(analysis.stemmer)
+    listed = java_list(() if words == "none" else words)
+    java_words = java_class("org.apache.lucene.analysis.CharArraySet")(listed, False)
+    return english.newStemmingInstance(analysis.stemmer, java_words)

@@ -35,16 +35,18 @@ def index_collection(
     """Run Anserini's IndexCollection; see :meth:`LuceneIndex.index_collection` for the arguments."""
     if not Path(input).is_dir():
         raise ValueError(f"{input} is not a directory; IndexCollection reads all files of a directory")
-    analysis = Analysis(stemmer, stopwords)
+    analysis = Analysis.read(stemmer, stopwords)
     with atomic_directory(path, overwrite=overwrite) as directory:
+        settings = analysis.save(directory)
         flags = ["-collection", collection, "-generator", generator, "-threads", str(threads)]
-        flags += ["-input", str(Path(input).absolute()), "-index", str(directory), *analysis.as_options(), "-quiet"]
+        flags += ["-input", str(Path(input).absolute()), "-index", str(directory), "-quiet"]
+        flags += analysis.as_options(directory)
         flags += storage_flags(positions=positions, vectors=vectors, raw=raw)
         count = _run([*flags, *options], verbose)
         if not count or not any(directory.glob("segments_*")):
             raise ValueError(f"Anserini's {collection} found no documents in {input}; Java's messages say more")
         keep_docnos(directory)
-        write_metadata(directory, **KIND, documents=count, analysis=analysis.save(directory))
+        write_metadata(directory, **KIND, documents=count, analysis=settings)
 
 
 def storage_flags(*, positions: bool, vectors: bool, raw: bool) -> list[str]:

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
+from pt_neural._artifacts import recover
 from pt_neural.lucene.index.analysis import Analysis
+from pt_neural.lucene.index.opened import LatestOpened
 from pt_neural.lucene.index.reader import DOCNOS_FOLDER, FieldOptions, Reader, open_reader
 from pt_neural.text.docnos import DocnoTable
 
@@ -14,6 +16,9 @@ CONTENTS = "contents"  # Anserini's field of all text
 
 class IndexDirectory:
     """An index as transformers use it: what it holds, and how text becomes its terms.
+
+    It may be replaced by another index at any time; what needs more than one answer of the same index asks
+    :meth:`opened`.
 
     Args:
         path: The directory, which need not exist yet.
@@ -40,23 +45,29 @@ class IndexDirectory:
 
     def built(self) -> bool:
         """Whether there is a complete Lucene index at the path."""
+        recover(self.path)
         return any(self.path.glob("segments_*"))
 
     @property
     def reader(self) -> Reader:
         """The opened index; all objects with the same path share it."""
-        return open_reader(self.path, self.parts)
+        return open_reader(self.path, lambda: self.parts)
+
+    def opened(self) -> "OpenedIndex":
+        """The index as it is now."""
+        return OpenedIndex(self, self.reader)
 
     @property
     def docno_table(self) -> DocnoTable:
         """The docnos by Lucene's document number; needs no Java if this package has built the index."""
-        kept = self.path / DOCNOS_FOLDER
-        return DocnoTable(kept) if kept.is_dir() else self.reader.docnos
+        if (self.path / DOCNOS_FOLDER).is_dir():
+            return _docno_tables.open(self.path, lambda: self.parts)
+        return self.reader.docnos
 
     @property
     def analysis(self) -> Analysis:
         """How queries to this index become terms."""
-        return Analysis.of_index(self.parts[0], stemmer=self.stemmer, stopwords=self.stopwords)
+        return Analysis.of_index(self.parts[0]).replaced_by(stemmer=self.stemmer, stopwords=self.stopwords)
 
     def __len__(self) -> int:
         return len(self.reader)
@@ -113,3 +124,43 @@ class IndexDirectory:
 
     def _identity(self) -> tuple[Path, str | None, str | None]:
         return (self.path, self.stemmer, self.stopwords)
+
+
+def open_docnos(path: Path, parts: Sequence[Path]) -> DocnoTable:
+    """The docnos kept with an index; see :class:`LatestOpened`."""
+    return DocnoTable(path / DOCNOS_FOLDER)
+
+
+_docno_tables = LatestOpened(open_docnos)
+
+
+class OpenedIndex(IndexDirectory):
+    """An index as it was when it was opened, whatever becomes of its directory; made by :meth:`IndexDirectory.opened`.
+
+    Args:
+        index: The index.
+        reader: What has been opened.
+    """
+
+    def __init__(self, index: IndexDirectory, reader: Reader):
+        super().__init__(index.path, stemmer=index.stemmer, stopwords=index.stopwords)
+        self._reader = reader
+
+    @property
+    def reader(self) -> Reader:
+        """What has been opened."""
+        return self._reader
+
+    @property
+    def docno_table(self) -> DocnoTable:
+        """The docnos by Lucene's document number."""
+        return self._reader.docnos
+
+    @property
+    def analysis(self) -> Analysis:
+        """How queries to this index become terms."""
+        return self._reader.analysis.replaced_by(stemmer=self.stemmer, stopwords=self.stopwords)
+
+    def opened(self) -> "OpenedIndex":
+        """Itself."""
+        return self

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,21 +13,35 @@ from pt_neural._artifacts import atomic_directory, refuse_existing, write_metada
 from pt_neural.lucene.index.analysis import Analysis
 from pt_neural.lucene.index.anserini import KIND, parse_options, storage_flags
 from pt_neural.lucene.index.directory import IndexDirectory
-from pt_neural.lucene.index.reader import DOCNOS_FOLDER, keep_docnos
+from pt_neural.lucene.index.reader import DOCNOS_FOLDER, SEPARATOR, keep_docnos
 from pt_neural.lucene.index.text import TEXT_FOLDER, TextStoreWriter, write_slots
-from pt_neural.lucene.java.handles import chain, clean, function, lines, method, signature, static
-from pt_neural.lucene.java.jvm import in_java, java_class
+from pt_neural.lucene.java.handles import (
+    bind,
+    chain,
+    clean,
+    constructor,
+    feed,
+    function,
+    lines,
+    method,
+    setter,
+    signature,
+)
+from pt_neural.lucene.java.jackson import MAPPER, json_mapper
+from pt_neural.lucene.java.jvm import MORE_HEAP, in_java, java_class, refuse_if_out_of_files
 from pt_neural.text.corpus import read_documents
 from pt_neural.text.docnos import DocnoTable
 from pt_neural.text.tokens import join_fields
 
-CHUNK = 500  # documents per Java call
+CHUNK, CHUNK_BYTES = 500, 16_000_000  # documents per Java call, and bytes of their JSON
 RESERVED = ("id", "contents", "raw")  # Anserini's own fields
 BLANKS = "".join(map(chr, range(33)))  # what Java trims
 NO_WORDS = "\N{NO-BREAK SPACE}"  # Anserini drops an empty document; one with only this is kept, and has no terms
 
 _DOCUMENT = "io.anserini.collection.JsonCollection$Document"
 _GENERATOR = "io.anserini.index.generator.DefaultLuceneDocumentGenerator"
+_STRING = "java.lang.String"
+_NODE = "com.fasterxml.jackson.databind.JsonNode"
 _LUCENE_DOCUMENT = "org.apache.lucene.document.Document"
 _WRITER = "org.apache.lucene.index.IndexWriter"
 
@@ -80,10 +93,12 @@ class LuceneIndexer(pt.Indexer):
         self.memory = memory
         self.overwrite = overwrite
         self.verbose = verbose
-        Analysis(stemmer, stopwords)  # refuses unknown stemmers and files
+        Analysis.read(stemmer, stopwords)  # refuses unknown stemmers and files
         for name in self.separate_fields:
             if name in RESERVED:
                 raise ValueError(f"separate_fields has {name!r}, a name that Anserini reserves; rename the field")
+            if not isinstance(name, str) or not name or clean(name) != name or SEPARATOR in name:
+                raise ValueError(f"separate_fields has {name!r:.80}, but a name is text, not empty and without NUL")
 
     def index_inputs(self) -> list[list[str]]:
         """What a document needs, for PyTerrier's inspection."""
@@ -108,25 +123,25 @@ class LuceneIndexer(pt.Indexer):
         refuse_existing(path, overwrite=self.overwrite, **KIND)
         documents = pt.tqdm(iter, desc=f"indexing {path.name}", unit=" documents") if self.verbose else iter
         with atomic_directory(path, overwrite=self.overwrite, **KIND) as directory:
-            analysis = Analysis(self.stemmer, self.stopwords).save(directory)
-            count = self._write(directory, documents)
+            analysis = Analysis.read(self.stemmer, self.stopwords)
+            count = self._write(directory, documents, analysis)
             keep_docnos(directory)
             if self.store_text:
                 write_slots(directory / TEXT_FOLDER, DocnoTable(directory / DOCNOS_FOLDER))
-            write_metadata(directory, **KIND, documents=count, analysis=analysis)
+            write_metadata(directory, **KIND, documents=count, analysis=analysis.save(directory))
         return self._index
 
-    def _write(self, directory: Path, documents: Iterable[Mapping[str, Any]]) -> int:
+    def _write(self, directory: Path, documents: Iterable[Mapping[str, Any]], analysis: Analysis) -> int:
         stored = list(dict.fromkeys([*self.fields, *self.separate_fields])) if self.store_text else []
         prepared = prepare(documents, self.fields, self.separate_fields, stored)
         if not self.store_text:
-            return self._write_lucene(directory, prepared)
+            return self._write_lucene(directory, prepared, analysis)
         with TextStoreWriter(directory / TEXT_FOLDER, stored) as store:
-            return self._write_lucene(directory, _store(prepared, store))
+            return self._write_lucene(directory, _store(prepared, store), analysis)
 
-    def _write_lucene(self, directory: Path, documents: Iterator[PreparedDocument]) -> int:
-        with LuceneWriter(directory, self) as writer:
-            while chunk := list(itertools.islice(documents, CHUNK)):
+    def _write_lucene(self, directory: Path, documents: Iterable[PreparedDocument], analysis: Analysis) -> int:
+        with LuceneWriter(directory, self, analysis) as writer:
+            for chunk in in_chunks(documents, writer.chunk_bytes):
                 writer.add(chunk)
             return writer.count
 
@@ -178,24 +193,39 @@ def _store(documents: Iterable[PreparedDocument], store: TextStoreWriter) -> Ite
         yield document
 
 
+def in_chunks(documents: Iterable[PreparedDocument], most_bytes: int) -> Iterator[list[PreparedDocument]]:
+    """Documents in chunks of up to 500 and so many bytes of JSON; a longer document makes one by itself."""
+    chunk: list[PreparedDocument] = []
+    size = 0
+    for document in documents:
+        if chunk and (len(chunk) == CHUNK or size + len(document.json) > most_bytes):
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(document)
+        size += len(document.json)
+    if chunk:
+        yield chunk
+
+
 class LuceneWriter:
     """A context that adds documents to a new index in a directory, as an indexer's settings say: all or none."""
 
-    def __init__(self, directory: Path, settings: LuceneIndexer):
+    def __init__(self, directory: Path, settings: LuceneIndexer, analysis: Analysis):
         self.directory = directory
         self.settings = settings
+        self.analysis = analysis
         self.count = 0
 
     @in_java
     def __enter__(self) -> Self:
         to_document = self._to_document()
-        analyzer = Analysis(self.settings.stemmer, self.settings.stopwords).to_java()
-        config = java_class("org.apache.lucene.index.IndexWriterConfig")(analyzer)
+        config = java_class("org.apache.lucene.index.IndexWriterConfig")(self.analysis.to_java())
         config.setRAMBufferSizeMB(float(self.settings.memory or _default_memory()))
         config.setUseCompoundFile(False)
         location = java_class("java.nio.file.Paths").get(str(self.directory))
         directory = java_class("org.apache.lucene.store.FSDirectory").open(location)
-        self.java = java_class(_WRITER)(directory, config)
+        self.java = self._open(directory, config)
+        self.chunk_bytes = min(CHUNK_BYTES, _heap() // 16)
         add = method(_WRITER, "addDocument", "long", "java.lang.Iterable").bindTo(self.java)
         self._add = function(chain(to_document, add.asType(signature("long", _LUCENE_DOCUMENT))))
         return self
@@ -206,8 +236,13 @@ class LuceneWriter:
         try:
             lines([document.json for document in documents]).map(self._add).toArray()
         except Exception as error:  # jnius has one exception type for all of Java's
+            refuse_if_out_of_files(error, self.directory)
             names = f"{documents[0].docno!r} to {documents[-1].docno!r}"
-            raise RuntimeError(f"Lucene failed on one of the documents {names}: {error}") from error
+            megabytes = sum(len(document.json) for document in documents) / 1e6
+            remedy = f"; {MORE_HEAP}" if "OutOfMemoryError" in str(error) else ""
+            raise RuntimeError(
+                f"Lucene failed on one of the documents {names} ({megabytes:.1f} MB){remedy}: {error}"
+            ) from error
         self.count += len(documents)
 
     @in_java
@@ -215,26 +250,53 @@ class LuceneWriter:
         """Commit, or undo everything; either way Lucene's lock is released."""
         written = self.java.getDocStats().numDocs
         if kind is None and written == self.count:
-            self.java.close()
+            self._close()
             return
         self.java.rollback()
         if kind is None:
             raise RuntimeError(f"{self.count} documents were sent, but Lucene holds {written}")
+
+    def _open(self, directory: Any, config: Any) -> Any:
+        try:
+            return java_class(_WRITER)(directory, config)
+        except Exception as error:  # jnius has one exception type for all of Java's
+            refuse_if_out_of_files(error, self.directory)
+            raise
+
+    def _close(self) -> None:
+        try:
+            self.java.close()
+        except Exception as error:  # jnius has one exception type for all of Java's
+            self.java.rollback()
+            refuse_if_out_of_files(error, self.directory)
+            raise
 
     def _to_document(self) -> Any:
         """Handle from JSON to a Lucene document."""
         settings = self.settings
         flags = ["-collection", "JsonCollection", "-input", "", "-index", str(self.directory)]
         flags += storage_flags(positions=settings.positions, vectors=settings.vectors, raw=settings.raw)
-        if settings.separate_fields:
-            flags += ["-fields", *settings.separate_fields]
-        generator = java_class(_GENERATOR)(parse_options(flags))
-        parse = static(_DOCUMENT, "fromString", _DOCUMENT, "java.lang.String")
+        options = parse_options(flags)
+        _set_fields(options, settings.separate_fields)  # not by a flag, which would cut names at their spaces
+        generator = java_class(_GENERATOR)(options)
+        read = method(MAPPER, "readTree", _NODE, _STRING).bindTo(json_mapper())
+        parse = chain(read, constructor(_DOCUMENT, _NODE))
         create = method(_GENERATOR, "createDocument", _LUCENE_DOCUMENT, "io.anserini.collection.SourceDocument")
         return chain(parse, create.bindTo(generator).asType(signature(_LUCENE_DOCUMENT, _DOCUMENT)))
 
 
+def _set_fields(options: Any, names: Sequence[str]) -> None:
+    """Tell Anserini which fields to index by themselves; jnius cannot set a field to an array."""
+    cut = bind(method(_STRING, "split", f"{_STRING}[]", _STRING), 1, SEPARATOR)
+    store = setter("io.anserini.index.IndexCollection$Args", "fields", f"{_STRING}[]").bindTo(options)
+    function(feed(store, 0, cut)).apply(SEPARATOR.join(names))
+
+
 def _default_memory() -> int:
     """A quarter of Java's heap in megabytes, between 16 and 1024."""
-    runtime = java_class("java.lang.Runtime").getRuntime()
-    return min(1024, max(16, runtime.maxMemory() // 4 // 2**20))
+    return min(1024, max(16, _heap() // 4 // 2**20))
+
+
+def _heap() -> int:
+    """The largest size of Java's heap in bytes."""
+    return java_class("java.lang.Runtime").getRuntime().maxMemory()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import functools
 import tempfile
-from collections.abc import Sequence
+import weakref
+from collections import deque
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,6 +15,8 @@ import numpy as np
 import pandas as pd
 
 from pt_neural._files import ArtifactError
+from pt_neural.lucene.index.analysis import Analysis
+from pt_neural.lucene.index.opened import LatestOpened
 from pt_neural.lucene.index.statistics import Statistics
 from pt_neural.lucene.java.handles import (
     bind,
@@ -29,7 +33,7 @@ from pt_neural.lucene.java.handles import (
     signature,
     static,
 )
-from pt_neural.lucene.java.jvm import in_java, java_class
+from pt_neural.lucene.java.jvm import in_java, java_class, naming
 from pt_neural.text.docnos import DocnoTable, DocnoWriter
 
 if TYPE_CHECKING:
@@ -38,7 +42,7 @@ if TYPE_CHECKING:
 DOCNO_FIELD = "id"
 DOCNOS_FOLDER = "docnos"  # within an index that this package has built
 BLOCK = 8192  # docnos read at a time
-SEPARATOR = "\0"  # between the strings that Java joins into one
+SEPARATOR = "\0"  # before each of the strings that Java joins into one; jnius would take a first U+FEFF for a mark
 STATISTICS = {"docFreq": "int", "totalTermFreq": "long"}
 
 _BUILDER = "java.lang.StringBuilder"
@@ -71,9 +75,12 @@ class TermCounts(NamedTuple):
 class Reader:
     """An opened index, shared by all transformers that use it. Get it from :func:`open_reader`.
 
+    What it has opened stays as it is, even if the index is replaced by another one: a search that has begun ends
+    with the documents that it began with. It is closed when nothing refers to it any more.
+
     Attributes:
         path: Where the index is.
-        java: Lucene's reader.
+        analysis: How the index makes terms of texts.
         docnos: The docnos by Lucene's document number.
         statistics: Those of the collection that this index is a shard of, to score by in place of its own; or None.
     """
@@ -82,8 +89,15 @@ class Reader:
 
     def __init__(self, path: Path, parts: Sequence[Path]):
         self.path = path
-        self.java = _open(parts)
+        self._files = _OpenFiles(_open(parts))
+        self._remembered: dict[Any, Any] = {}
+        self.analysis = Analysis.of_index(parts[0])
         self.docnos = self._open_docnos()
+
+    @property
+    def java(self) -> Any:
+        """Lucene's reader."""
+        return self._files.java
 
     def __len__(self) -> int:
         return len(self.docnos)
@@ -94,7 +108,8 @@ class Reader:
             docnos = DocnoTable(self.path / DOCNOS_FOLDER)
         else:  # built by others, or by an earlier version: nothing is written beside an index that is there already
             self._folder = tempfile.TemporaryDirectory(prefix="pt_neural-docnos-")  # removed at the end of the process
-            docnos = write_docnos(self.java, Path(self._folder.name))
+            with naming(self.path):
+                docnos = write_docnos(self.java, Path(self._folder.name))
         if len(docnos) != self.java.maxDoc():
             raise ArtifactError(
                 f"{docnos.directory} has {len(docnos)} docnos, but Lucene {self.java.maxDoc()} documents"
@@ -105,26 +120,29 @@ class Reader:
         """This reader, scoring by the statistics of a larger collection."""
         result = copy.copy(self)
         result.statistics = statistics
+        result._remembered = {}
         return result
 
     @in_java
     def collection_statistics(self, field: str) -> tuple[int, int, int, int]:
         """Numbers of documents, of those with the field, of term occurrences, of pairs of document and term."""
         java = self.java
-        return java.maxDoc(), java.getDocCount(field), java.getSumTotalTermFreq(field), java.getSumDocFreq(field)
+        with naming(self.path):
+            return java.maxDoc(), java.getDocCount(field), java.getSumTotalTermFreq(field), java.getSumDocFreq(field)
 
     @functools.cached_property
     def fields(self) -> dict[str, FieldOptions]:
         """The fields that can be searched."""
-        return _read_fields(self.java)
+        with naming(self.path):
+            return _read_fields(self.java)
 
     def document_frequencies(self, terms: Sequence[str], field: str) -> np.ndarray:
         """The number of documents with each analysed term, int64 of shape ``(len(terms),)``."""
-        return _read_statistic(self.java, "docFreq", field, terms)
+        return _read_statistic(self, "docFreq", field, terms)
 
     def collection_frequencies(self, terms: Sequence[str], field: str) -> np.ndarray:
         """The number of occurrences of each analysed term in the collection, int64 of shape ``(len(terms),)``."""
-        return _read_statistic(self.java, "totalTermFreq", field, terms)
+        return _read_statistic(self, "totalTermFreq", field, terms)
 
     def collection_length(self, field: str) -> int:
         """The number of term occurrences in all documents."""
@@ -135,8 +153,9 @@ class Reader:
         """The terms of documents, given by number, and their counts; the row of a document without any is empty."""
         from scipy.sparse import csr_array
 
-        texts = lines([str(document) for document in documents]).map(_term_vector(self.java, field)).toArray()
-        pieces = [text.split(SEPARATOR)[:-1] for text in texts]  # term, count, term, count, ...
+        with naming(self.path):
+            texts = lines([str(document) for document in documents]).map(_term_vector(self, field)).toArray()
+        pieces = [text.split(SEPARATOR)[1:] for text in texts]  # term, count, term, count, ...
         occurring = np.array([term for piece in pieces for term in piece[::2]], dtype=object)
         counts = np.array([count for piece in pieces for count in piece[1::2]], dtype=np.int64)
         terms, columns = np.unique(occurring, return_inverse=True)
@@ -144,40 +163,56 @@ class Reader:
         return TermCounts(terms, csr_array((counts, columns, ends), shape=(len(pieces), len(terms))))
 
 
-def open_reader(path: Path, parts: Sequence[Path]) -> Reader:
+class _OpenFiles:
+    """What keeps Lucene's reader open: all readers that share it."""
+
+    def __init__(self, java: Any):
+        self.java = java
+        weakref.finalize(self, _unused.append, java).atexit = False
+
+
+_unused: deque[Any] = deque()  # closed when the next index is opened, where Java is at hand
+
+
+def remembered(maxsize: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Like ``functools.lru_cache`` for functions of a reader, which itself remembers their results.
+
+    A cache that is shared would keep the files of all readers open.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def recall(reader: Reader, *arguments: Any) -> Any:
+            results = reader._remembered.get(function)
+            if results is None:
+                own = weakref.ref(reader)  # the reader must not refer to itself, or it would end late
+                results = functools.lru_cache(maxsize)(lambda *rest: function(own(), *rest))
+                results = reader._remembered.setdefault(function, results)
+            return results(*arguments)
+
+        return recall
+
+    return decorate
+
+
+def open_reader(path: Path, parts: Callable[[], Sequence[Path]]) -> Reader:
     """The reader of an index, opened again only when the index has been replaced; ArtifactError if there is none.
 
     Args:
         path: Where the index is.
-        parts: The folders of the Lucene indexes that it consists of; for a single index, only ``path``.
+        parts: Says where the Lucene indexes are that it consists of; for a single index, only at ``path``.
     """
-    return _reader(path.resolve(), tuple(_version(part) for part in parts))
+    return _readers.open(path, parts)
 
 
-class Version(NamedTuple):
-    """A folder with a Lucene index, and what changes when the index is replaced."""
-
-    path: Path
-    inode: int
-    modified: int
-
-
-def _version(path: Path) -> Version:
-    if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist; build the index with LuceneIndex({str(path)!r}).index(...)")
-    if not path.is_dir():
-        raise ArtifactError(f"{path} is a file; a Lucene index is a directory")
-    commits = sorted(path.glob("segments_*"))
-    if not commits:
-        raise ArtifactError(f"{path} holds no Lucene index (no file segments_N)")
-    status = commits[-1].stat()
-    return Version(path.resolve(), status.st_ino, status.st_mtime_ns)
-
-
-@functools.lru_cache(maxsize=64)
 @in_java
-def _reader(path: Path, versions: tuple[Version, ...]) -> Reader:
-    return Reader(path, [version.path for version in versions])
+def _open_reader(path: Path, parts: Sequence[Path]) -> Reader:
+    while _unused:
+        _unused.popleft().close()
+    return Reader(path, parts)
+
+
+_readers = LatestOpened(_open_reader)
 
 
 def look_up(docnos: pd.Series, table: DocnoTable, path: Path) -> np.ndarray:
@@ -195,7 +230,13 @@ def look_up(docnos: pd.Series, table: DocnoTable, path: Path) -> np.ndarray:
 
 @in_java
 def _open(parts: Sequence[Path]) -> Any:
-    readers = [_open_part(part) for part in parts]
+    readers = []
+    try:
+        readers += (_open_part(part) for part in parts)
+    except BaseException:
+        for reader in readers:
+            reader.close()
+        raise
     return readers[0] if len(readers) == 1 else java_class("org.apache.lucene.index.MultiReader")(*readers)
 
 
@@ -203,10 +244,8 @@ def _open(parts: Sequence[Path]) -> Any:
 def _open_part(path: Path) -> Any:
     location = java_class("java.nio.file.Paths").get(str(path))
     directory = java_class("org.apache.lucene.store.FSDirectory").open(location)
-    try:
+    with naming(path):
         return java_class("org.apache.lucene.index.DirectoryReader").open(directory)
-    except Exception as error:  # jnius has one exception type for all of Java's
-        raise ArtifactError(f"{path} cannot be read as a Lucene index: {error}") from None
 
 
 @in_java
@@ -223,17 +262,18 @@ def _read_fields(java: Any) -> dict[str, FieldOptions]:
 
 
 @in_java
-def _read_statistic(java: Any, name: str, field: str, terms: Sequence[str]) -> np.ndarray:
+def _read_statistic(reader: Reader, name: str, field: str, terms: Sequence[str]) -> np.ndarray:
     """A statistic of each analysed term, int64 of shape ``(len(terms),)``; 0 for unknown terms."""
-    values = lines(terms).map(_statistic(java, name, field)).toArray()
+    with naming(reader.path):
+        values = lines(terms).map(_statistic(reader, name, field)).toArray()
     return np.array(list(values), dtype=np.int64)
 
 
-@functools.lru_cache(maxsize=256)
-def _statistic(java: Any, name: str, field: str) -> Any:
+@remembered(maxsize=16)
+def _statistic(reader: Reader, name: str, field: str) -> Any:
     """Java function from a term to its statistic, as text."""
     to_term = bind(constructor(_TERM, _STRING, _STRING), 0, field)
-    read = method(_READER, name, STATISTICS[name], _TERM).bindTo(java)
+    read = method(_READER, name, STATISTICS[name], _TERM).bindTo(reader.java)
     return function(chain(to_term, read, static(_STRING, "valueOf", _STRING, STATISTICS[name])))
 
 
@@ -246,7 +286,7 @@ def write_docnos(java: Any, folder: Path) -> DocnoTable:
     with DocnoWriter(folder, unique=False) as docnos:
         for start in range(0, java.maxDoc(), BLOCK):
             text = function(_join_values(min(BLOCK, java.maxDoc() - start))).apply(values)
-            docnos.extend(text.split(SEPARATOR)[:-1])
+            docnos.extend(text.split(SEPARATOR)[1:])
     return DocnoTable(folder)
 
 
@@ -262,7 +302,7 @@ def keep_docnos(path: Path) -> None:
 
 
 def _join_values(count: int) -> Any:
-    """Handle from doc values to one string, a separator after each value."""
+    """Handle from doc values to one string, a separator before each value."""
     times = reorder(constant("int", number("int", count)), signature("int", _VALUES))
     initial = reorder(constructor(_BUILDER), signature(_BUILDER, _VALUES))
     body = reorder(_append_next_value(), signature(_BUILDER, _BUILDER, "int", _VALUES), 0, 2)
@@ -273,16 +313,17 @@ def _append_next_value() -> Any:
     """Handle ``(builder, values) -> builder``: go to the next document and append its value."""
     append = method(_BUILDER, "append", _BUILDER, _STRING)
     current = chain(method(_VALUES, "binaryValue", _BYTES), method(_BYTES, "utf8ToString", _STRING))
-    append_current = chain(feed(append, 1, current), bind(append, 1, SEPARATOR))
+    append_current = feed(feed(append, 1, current), 0, bind(append, 1, SEPARATOR))
     advance = method(_VALUES, "nextDoc", "int")
     both = feed(reorder(append_current, signature(_BUILDER, "int", _BUILDER, _VALUES), 1, 2), 0, advance)
     return reorder(both, signature(_BUILDER, _BUILDER, _VALUES), 1, 0, 1)
 
 
-@functools.lru_cache(maxsize=256)
-def _term_vector(java: Any, field: str) -> Any:
+@remembered(maxsize=16)
+def _term_vector(reader: Reader, field: str) -> Any:
     """Java function from a document's number, as text, to its terms and their counts."""
-    vectors = method(_READER, "termVectors", _VECTORS).bindTo(java)  # made anew each time: threads must not share it
+    # Vectors are asked for anew for each document: threads must not share them.
+    vectors = method(_READER, "termVectors", _VECTORS).bindTo(reader.java)
     get = bind(method(_VECTORS, "get", _TERMS, "int", _STRING), 2, field)
     parse = static("java.lang.Integer", "parseInt", "int", _STRING)
     find = feed(feed(get, 1, parse), 0, vectors).asType(signature(_OBJECT, _STRING))
@@ -292,7 +333,7 @@ def _term_vector(java: Any, field: str) -> Any:
 
 
 def _join_terms() -> Any:
-    """Handle from ``Terms`` to one string: each term and its count, a separator after both."""
+    """Handle from ``Terms`` to one string: each term and its count, a separator before both."""
     length = chain(method(_TERMS, "size", "long"), static("java.lang.Math", "toIntExact", "int", "long"))
     types = (_TERMS, _TERMS_ENUM)
     count = reorder(length, signature("int", *types), 0)
@@ -306,10 +347,10 @@ def _join_terms() -> Any:
 def _append_next_term() -> Any:
     """Handle ``(builder, terms) -> builder``: go to the next term, append it and its count."""
     append = method(_BUILDER, "append", _BUILDER, _STRING)
-    with_separator = bind(append, 1, SEPARATOR)
+    separate = bind(append, 1, SEPARATOR)
     next_term = chain(method(_TERMS_ENUM, "next", _BYTES), method(_BYTES, "utf8ToString", _STRING))
-    append_term = chain(feed(append, 1, next_term), with_separator)
+    append_term = feed(feed(append, 1, next_term), 0, separate)
     append_number = method(_BUILDER, "append", _BUILDER, "long")
-    append_count = chain(feed(append_number, 1, method(_TERMS_ENUM, "totalTermFreq", "long")), with_separator)
+    append_count = feed(feed(append_number, 1, method(_TERMS_ENUM, "totalTermFreq", "long")), 0, separate)
     both = feed(append_count, 0, append_term)
     return reorder(both, signature(_BUILDER, _BUILDER, _TERMS_ENUM), 0, 1, 1)

@@ -16,15 +16,28 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from pt_neural._files import ArtifactError, GrowingArray, load_array, map_bytes, read_json, write_json
+from pt_neural._files import (
+    ArtifactError,
+    GrowingArray,
+    create_array,
+    load_array,
+    map_bytes,
+    read_json,
+    reading,
+    write_json,
+)
+from pt_neural._frames import validated
 from pt_neural.lucene.index.directory import IndexDirectory
-from pt_neural.lucene.index.reader import Reader, look_up, open_reader
-from pt_neural.lucene.java.jvm import in_java
+from pt_neural.lucene.index.opened import LatestOpened
+from pt_neural.lucene.index.reader import DOCNOS_FOLDER, SEPARATOR, Reader, look_up, open_reader, remembered
+from pt_neural.lucene.java.handles import bind, chain, function, method
+from pt_neural.lucene.java.jvm import in_java, naming
 from pt_neural.text.docnos import DocnoTable
 
 TEXT_FOLDER = "text"
 BLOCK = 1000  # documents at a time
 
+_STRING = "java.lang.String"
 _SETTINGS, _OFFSETS, _TEXT, _SLOTS = "fields.json", "offsets.npy", "text.bin", "slots.npy"
 
 
@@ -55,10 +68,11 @@ class TextLoader(pt.Transformer):
         Raises:
             ValueError: If a docno is not in the index, or if the index has not kept the text of a field.
         """
-        pt.validate.columns(inp, includes=["docno"], context=self)
+        with validated(inp, self) as v:
+            v.columns(includes=["docno"])
         if not len(inp):
             return inp.assign(**{field: pd.Series(dtype=object) for field in self.fields})
-        source = open_text(self.index.parts) or StoredFields(self.index.reader)
+        source = open_text(self.index) or StoredFields(self.index.reader)
         missing = [field for field in self.fields if field not in source.fields]
         if missing:
             raise ValueError(
@@ -66,10 +80,7 @@ class TextLoader(pt.Transformer):
                 f"{', '.join(source.fields) or 'none'}. Build it again with index.indexer(store_text=True, "
                 "overwrite=True), or load text from the dataset"
             )
-        docnos = self.index.docno_table
-        if len(source) != len(docnos):
-            raise ArtifactError(f"{self.index.path} is damaged: the text of {len(source)} of {len(docnos)} documents")
-        found = look_up(inp["docno"], docnos, self.index.path)
+        found = look_up(inp["docno"], source.docnos, self.index.path)
         numbers, rows = np.unique(found, return_inverse=True)
         return inp.assign(**{field: texts[rows] for field, texts in self._read(source, numbers).items()})
 
@@ -143,11 +154,12 @@ class TextStore:
 
     def __init__(self, directory: Path):
         self.directory = directory
-        self.fields: list[str] = read_json(directory / _SETTINGS)["fields"]
+        self.fields = _read_fields(directory / _SETTINGS)
         self._offsets = load_array(directory / _OFFSETS, dtype=np.int64)
         self._text = map_bytes(directory / _TEXT)
-        if self._offsets[-1] != len(self._text) or (len(self._offsets) - 1) % self._stride:
+        if not len(self._offsets) or self._offsets[-1] != len(self._text) or (len(self._offsets) - 1) % self._stride:
             raise ArtifactError(f"{directory} is damaged: {_OFFSETS} does not fit {_TEXT}")
+        self._slots = load_array(directory / _SLOTS, dtype=np.int64) if (directory / _SLOTS).is_file() else None
 
     @property
     def _stride(self) -> int:
@@ -159,12 +171,10 @@ class TextStore:
     @functools.cached_property
     def slots(self) -> np.ndarray:
         """The slot of each of Lucene's documents, int64."""
-        if (self.directory / _SLOTS).is_file():
-            slots = load_array(self.directory / _SLOTS, dtype=np.int64)
-        else:  # from an earlier version
-            index = self.directory.parent
+        slots, index = self._slots, self.directory.parent
+        if slots is None:  # from an earlier version
             self._folder = tempfile.TemporaryDirectory(prefix="pt_neural-text-")  # removed at the end of the process
-            slots = make_slots(self, open_reader(index, [index]).docnos, Path(self._folder.name))
+            slots = make_slots(self, open_reader(index, lambda: [index]).docnos, Path(self._folder.name))
         if len(slots) != len(self):
             raise ArtifactError(f"{self.directory} is damaged: {_SLOTS} does not fit {_OFFSETS}")
         return slots
@@ -178,10 +188,23 @@ class TextStore:
         return self._column(1 + self.fields.index(field), self.slots[numbers])
 
     def _column(self, column: int, slots: np.ndarray) -> list[str]:
+        if ((slots < 0) | (slots >= len(self))).any():
+            raise ArtifactError(f"{self.directory / _SLOTS} is damaged: it names documents that do not exist")
         places = slots * self._stride + column
+        starts, ends = self._offsets[places], self._offsets[places + 1]
+        if ((starts < 0) | (starts > ends) | (ends > len(self._text))).any():
+            raise ArtifactError(f"{self.directory / _OFFSETS} is damaged: its numbers do not ascend")
         text = self._text
-        starts, ends = self._offsets[places].tolist(), self._offsets[places + 1].tolist()
-        return [text[start:end].decode("utf-8") for start, end in zip(starts, ends, strict=True)]
+        with reading(self.directory / _TEXT):
+            return [text[a:b].decode("utf-8") for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
+
+
+def _read_fields(file: Path) -> list[str]:
+    settings = read_json(file)
+    fields = settings.get("fields") if isinstance(settings, dict) else None
+    if not isinstance(fields, list) or not all(isinstance(name, str) for name in fields):
+        raise ArtifactError(f"{file} is damaged: it does not list the names of fields")
+    return fields
 
 
 def write_slots(directory: Path, docnos: DocnoTable) -> None:
@@ -191,22 +214,24 @@ def write_slots(directory: Path, docnos: DocnoTable) -> None:
 
 def make_slots(store: TextStore, docnos: DocnoTable, folder: Path) -> np.ndarray:
     """Write the slot of each of Lucene's documents to a file in an existing folder, in constant memory."""
-    slots = np.lib.format.open_memmap(folder / _SLOTS, mode="w+", dtype=np.int64, shape=(len(store),))
+    slots = create_array(folder / _SLOTS, np.int64, (len(store),))
     for start in range(0, len(store), BLOCK):
         block = np.arange(start, min(start + BLOCK, len(store)))
         numbers = docnos.rows(store.docnos(block))
         if len(docnos) != len(store) or (numbers < 0).any():
             raise ArtifactError(f"{store.directory} is damaged: its documents are not those of the index")
         slots[numbers] = block
-    slots.flush()
     return slots
 
 
 class TextStores:
     """The text of an index in one or more parts, whose documents are numbered one part after the other."""
 
-    def __init__(self, stores: Sequence[TextStore]):
+    def __init__(self, path: Path, stores: Sequence[TextStore], docnos: DocnoTable):
+        if sum(map(len, stores)) != len(docnos):
+            raise ArtifactError(f"{path} is damaged: the text of {sum(map(len, stores))} of {len(docnos)} documents")
         self.stores = stores
+        self.docnos = docnos
         self.fields = [field for field in stores[0].fields if all(field in store.fields for store in stores)]
         self._starts = np.cumsum([0, *map(len, stores)])
 
@@ -224,17 +249,21 @@ class TextStores:
         return texts
 
 
-def open_text(parts: Sequence[Path]) -> TextStores | None:
-    """The text of an index in the given folders, each opened once; None if one of them has not kept any."""
-    settings = [part.resolve() / TEXT_FOLDER / _SETTINGS for part in parts]
-    if not all(file.is_file() for file in settings):
+def open_text(index: IndexDirectory) -> TextStores | None:
+    """The text of an index; None if one of its parts has not kept any."""
+    if not all((part / TEXT_FOLDER / _SETTINGS).is_file() for part in index.parts):
         return None
-    return TextStores([_open(file.parent, file.stat().st_ino, file.stat().st_mtime_ns) for file in settings])
+    return _texts.open(index.path, lambda: index.parts)
 
 
-@functools.lru_cache(maxsize=1024)
-def _open(directory: Path, inode: int, modified: int) -> TextStore:
-    return TextStore(directory)
+def _open_text(path: Path, parts: Sequence[Path]) -> TextStores:
+    stores = [TextStore(part / TEXT_FOLDER) for part in parts]
+    if (path / DOCNOS_FOLDER).is_dir():
+        return TextStores(path, stores, DocnoTable(path / DOCNOS_FOLDER))
+    return TextStores(path, stores, open_reader(path, lambda: parts).docnos)  # from an earlier version
+
+
+_texts = LatestOpened(_open_text)
 
 
 class StoredFields:
@@ -242,16 +271,18 @@ class StoredFields:
 
     def __init__(self, reader: Reader):
         self.reader = reader
+        self.docnos = reader.docnos
         self.fields = self._names()
-
-    def __len__(self) -> int:
-        return len(self.reader)
 
     @in_java
     def _names(self) -> list[str]:
         """The fields that the first document stores, and those within its JSON if that is stored."""
         if not len(self.reader):
             return []
+        with naming(self.reader.path):
+            return self._names_in_first()
+
+    def _names_in_first(self) -> list[str]:
         stored = [field.name() for field in self._document(0).getFields().toArray()]
         raw = _json_object(self._document(0).get("raw"))
         return [*stored, *(name for name, value in raw.items() if isinstance(value, str) and name not in stored)]
@@ -259,16 +290,25 @@ class StoredFields:
     @in_java
     def read(self, field: str, numbers: np.ndarray) -> list[str]:
         """One field of the documents with the given numbers."""
-        documents = [self._document(number) for number in numbers.tolist()]
-        texts = [document.get(field) for document in documents]
-        return [
-            _json_object(document.get("raw")).get(field) or "" if text is None else text
-            for document, text in zip(documents, texts, strict=True)
-        ]
+        stored = _stored_text(self.reader, field)
+        with naming(self.reader.path):
+            return [self._text(stored, self._document(number), field) for number in numbers.tolist()]
+
+    def _text(self, stored: Any, document: Any, field: str) -> str:
+        if document.getField(field) is None:
+            return _json_object(document.get("raw")).get(field) or ""
+        return stored.apply(document).removeprefix(SEPARATOR)
 
     def _document(self, number: int) -> Any:
         stored = self.reader.java.storedFields()
         return stored.document(number)
+
+
+@remembered(maxsize=16)
+def _stored_text(reader: Reader, field: str) -> Any:
+    """Java function from a document to the separator and the text of a field."""
+    get = bind(method("org.apache.lucene.document.Document", "get", _STRING, _STRING), 1, field)
+    return function(chain(get, bind(method(_STRING, "concat", _STRING, _STRING), 0, SEPARATOR)))
 
 
 def _json_object(raw: str | None) -> dict[str, Any]:

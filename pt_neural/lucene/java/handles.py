@@ -9,20 +9,29 @@ Lucene's, and a loop of unknown length.
 Call these functions only within functions wrapped by :func:`pt_neural.lucene.java.jvm.in_java`.
 """
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pt_neural.lucene.java.jvm import as_interface, hidden_classes_as, java_class
+from pt_neural._environment import HEAP_VARIABLE
+from pt_neural.lucene.java.jvm import JavaError, as_interface, hidden_classes_as, java_class
 
 PRIMITIVES = {"int": "Integer", "float": "Float", "double": "Double", "long": "Long", "void": "Void"}
+ARRAYS = {"byte[]": "[B", "long[]": "[J"}
+
+_BUFFER = "java.io.ByteArrayOutputStream"
+_COPIES = 4  # of a text that Java makes at least
+_PIECE = 1 << 20  # bytes that are handed to Java at a time
+_STREAM = "java.util.stream.Stream"
+_STRING = "java.lang.String"
 
 
 def type_of(name: str) -> Any:
     """The ``java.lang.Class`` of a type: ``"int"``, ``"java.lang.String"``, ``"byte[]"``."""
     if name in PRIMITIVES:
         return java_class(f"java.lang.{PRIMITIVES[name]}").TYPE
-    if name == "byte[]":
-        name = "[B"
+    if name in ARRAYS:
+        name = ARRAYS[name]
     elif name.endswith("[]"):
         name = f"[L{name[:-2]};"
     return java_class("java.lang.Class").forName(name)
@@ -51,6 +60,11 @@ def constructor(owner: str, *arguments: str) -> Any:
 def getter(owner: str, name: str, kind: str) -> Any:
     """Handle that reads a field."""
     return _lookup().findGetter(type_of(owner), name, type_of(kind))
+
+
+def setter(owner: str, name: str, kind: str) -> Any:
+    """Handle that writes a field."""
+    return _lookup().findSetter(type_of(owner), name, type_of(kind))
 
 
 def number(kind: str, value: float) -> Any:
@@ -132,11 +146,54 @@ def int_function(handle: Any) -> Any:
     return _as_function("java.util.function.IntFunction", handle, "int")
 
 
+def on_each(function_of_one: Any) -> Any:
+    """A Java function from a list to the list of the results of another function, computed on all cores."""
+    stream = method("java.util.List", "parallelStream", _STREAM)
+    each = bind(method(_STREAM, "map", _STREAM, "java.util.function.Function"), 1, function_of_one)
+    return function(chain(stream, each, method(_STREAM, "toList", "java.util.List")))
+
+
 def lines(texts: Sequence[str]) -> Any:
     """A parallel Java stream of strings, in order. Line breaks within a text become spaces."""
     encoded = clean("".join(" ".join(text.splitlines()) + "\n" for text in texts)).encode("utf-8")
-    string = java_class("java.lang.String")(encoded, "UTF-8", signature="([BLjava/lang/String;)V")
-    return as_interface("java.util.stream.Stream", string.lines().parallel())
+    if len(encoded) > _PIECE:
+        _require_room(len(encoded))
+    memory = java_class(_BUFFER)(len(encoded))
+    for start in range(0, len(encoded), _PIECE):
+        memory.writeBytes(encoded[start : start + _PIECE])
+    return as_interface(_STREAM, _as_lines().apply(memory))
+
+
+def _require_room(size: int) -> None:
+    """Raise JavaError if Java has no room for so many bytes and their copies: where it has none, jnius ends Python."""
+    runtime = java_class("java.lang.Runtime").getRuntime()
+    if _free(runtime) < _COPIES * size:
+        runtime.gc()
+        if _free(runtime) < _COPIES * size:
+            raise JavaError(
+                f"Java's heap has {_free(runtime) / 1e6:.0f} MB left, which is too little for {size / 1e6:.0f} MB of "
+                f"text; choose a larger one: start_java(heap=...), or the environment variable {HEAP_VARIABLE}"
+            )
+
+
+def _free(runtime: Any) -> int:
+    return runtime.maxMemory() - runtime.totalMemory() + runtime.freeMemory()
+
+
+@functools.cache
+def _as_lines() -> Any:
+    """Java function from bytes to a parallel stream of lines."""
+    decode = bind(method(_BUFFER, "toString", _STRING, _STRING), 1, "UTF-8")
+    stream = method(_STRING, "lines", _STREAM)
+    return function(chain(decode, stream, method(_STREAM, "parallel", "java.util.stream.BaseStream")))
+
+
+def java_list(values: Iterable[Any]) -> Any:
+    """A ``java.util.ArrayList`` of the values."""
+    made = java_class("java.util.ArrayList")()
+    for value in values:
+        made.add(value)
+    return made
 
 
 def clean(text: str) -> str:

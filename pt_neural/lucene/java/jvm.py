@@ -4,30 +4,41 @@ Two rules for all code that talks to Java:
 
 * Importing ``jnius`` starts a JVM, so only this module imports it, once the JVM's options are set.
 * ``jnius`` stores the receiver of a call where all threads share it. Every function that talks to Java is
-  therefore wrapped by :func:`in_java`, which lets one thread in at a time. (Java itself still uses all cores,
-  because a chunk of queries is one call.) For the same reason ``a.add(b.add(x))`` goes wrong: never call a method
-  in the arguments of another method of the same name.
+  therefore wrapped by :func:`in_java`, which lets one thread in at a time, in the order in which they came. (Java
+  itself still uses all cores, because a chunk of queries is one call.) What takes long is computed :func:`apart`.
+  For the same reason ``a.add(b.add(x))`` goes wrong: never call a method in the arguments of another method of the
+  same name.
 """
 
+import errno
 import functools
 import importlib.util
 import os
 import re
+import shutil
+import subprocess
+import sys
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from pt_neural._environment import HEAP_VARIABLE, PROCESSORS_VARIABLE
+from pt_neural._files import ArtifactError
+from pt_neural.lucene.java.turns import Turns
 
 MINIMUM_JAVA = 21
 OWN_JAR = Path(__file__).with_name("pt_neural.jar")  # made by compile.py
 VECTOR_OPTION = "--add-modules=jdk.incubator.vector"  # set by Pyserini; kills the process if Java lacks the module
+MINIMUM_HEAP = 16  # megabytes; with less, Java starts, but Lucene does not
+MAX_CLAUSES = 1 << 20  # Lucene's own limit of 1024 makes long queries fail
+MORE_HEAP = f"a larger heap may help: start_java(heap=...), or the environment variable {HEAP_VARIABLE}"
+FIRST_PAUSE, LONGEST_PAUSE = 0.0002, 0.01  # seconds between two looks at what Java computes apart
 
-_lock = threading.RLock()
-_depth = 0
+_turns = Turns()
 _jnius: ModuleType | None = None
 
 
@@ -45,8 +56,8 @@ def start_java(*, heap: str | None = None) -> None:
             ``PT_NEURAL_JAVA_HEAP``, or else Java's own choice, a quarter of the memory.
 
     Raises:
-        JavaError: If there is no Java of version 21 or newer, if Anserini's classes cannot be added to a JVM that
-            runs already, or if this process was forked from one that uses Java.
+        JavaError: If there is no Java of version 21 or newer, if it cannot start with such a heap, if Anserini's
+            classes cannot be added to a JVM that runs already, or if this process was forked from one that uses Java.
 
     Example::
 
@@ -54,7 +65,8 @@ def start_java(*, heap: str | None = None) -> None:
         start_java(heap="2g")
     """
     global _jnius
-    with _lock:
+    _refuse_forked_child()
+    with _turns:
         if _jnius is None:
             _jnius = _connect(heap)
         elif heap is not None:
@@ -66,25 +78,93 @@ def in_java(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        global _depth
         _refuse_forked_child()
-        with _lock:
+        with _turns:
             start_java()
-            _depth += 1
             try:
                 return function(*args, **kwargs)
             finally:
-                _depth -= 1
-                if _depth == 0 and threading.current_thread() is not threading.main_thread():
+                if _turns.depth == 1 and threading.current_thread() is not threading.main_thread():
                     _jnius.detach()
 
     return wrapped
+
+
+def apart(function: Any, argument: Any, *, kept: Any) -> Any:
+    """Call a ``java.util.function.Function`` in a thread of Java's, while other threads take their turns.
+
+    Call this outside of functions wrapped by :func:`in_java`. Where it is interrupted, Java computes on in vain;
+    ``kept`` must live until it has ended.
+    """
+    _abandoned[:] = [entry for entry in _abandoned if not _is_done(entry[0])]
+    future = _start_apart(function, argument)
+    try:
+        pause = FIRST_PAUSE
+        while not _is_done(future):
+            time.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+    except BaseException:
+        _abandoned.append((future, kept))
+        raise
+    return _result(future)
+
+
+@in_java
+def _start_apart(function: Any, argument: Any) -> Any:
+    given = java_class("java.util.concurrent.CompletableFuture").completedFuture(argument)
+    return as_interface("java.util.concurrent.CompletableFuture", given.thenApplyAsync(function))
+
+
+@in_java
+def _is_done(future: Any) -> bool:
+    return future.isDone()
+
+
+@in_java
+def _result(future: Any) -> Any:
+    return future.join()
+
+
+_abandoned: list[tuple[Any, Any]] = []
 
 
 @functools.cache
 def java_class(name: str) -> Any:
     """A Java class as a Python class. Call this only within a function wrapped by :func:`in_java`."""
     return _jnius.autoclass(name)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Within the block, Java reads an index: its errors become ones that name the path of the index."""
+    try:
+        yield
+    except Exception as error:
+        if _jnius is None or not isinstance(error, _jnius.JavaException):
+            raise
+        refuse_if_out_of_files(error, path)
+        said = str(error).splitlines()[0]
+        if "OutOfMemoryError" in str(error):
+            raise JavaError(f"Java has too little memory to read {path}; {MORE_HEAP}: {said}") from error
+        raise ArtifactError(f"Lucene cannot read {path}; pn.verify(...) tells whether it is damaged: {said}") from error
+
+
+def refuse_if_out_of_files(error: Exception, path: Path) -> None:
+    """Raise OSError if an error may come from having too many files open, which Lucene does not always say."""
+    if "Too many open files" in str(error) or _out_of_files():
+        raise OSError(
+            errno.EMFILE,
+            "this process has as many files open as the system allows; raise the limit (ulimit -n), or close some",
+            str(path),
+        ) from error
+
+
+def _out_of_files() -> bool:
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError as error:
+        return error.errno in (errno.EMFILE, errno.ENFILE)
+    return False
 
 
 def as_interface(name: str, value: Any) -> Any:
@@ -123,15 +203,42 @@ def _connect(heap: str | None) -> ModuleType:
         os.environ["JAVA_HOME"] = str(home)
         if lacks_vectors(home):
             jnius_config.options = [option for option in jnius_config.options if option != VECTOR_OPTION]
-        jnius_config.add_options(*java_options(java_version(home), heap or os.environ.get(HEAP_VARIABLE)))
+        heap = heap or os.environ.get(HEAP_VARIABLE)
+        options = java_options(java_version(home), heap)
+        if heap:
+            _refuse_impossible_heap(home, options, heap)
+        jnius_config.add_options(*options)
         jnius_config.add_classpath(*map(str, jars().values()))
         import jnius
     _silence_lucene(jnius)
+    jnius.autoclass("org.apache.lucene.search.IndexSearcher").setMaxClauseCount(MAX_CLAUSES)
     return jnius
+
+
+def _refuse_impossible_heap(home: Path, options: Sequence[str], heap: str) -> None:
+    """Raise JavaError if Java cannot start with these options: where it cannot, it ends Python."""
+    fault = f"Lucene needs at least {MINIMUM_HEAP}m" if _megabytes(heap) < MINIMUM_HEAP else _fault(home, options)
+    if fault:
+        raise JavaError(f"the heap ({HEAP_VARIABLE} or start_java(heap=...)) is {heap!r}, which cannot be had: {fault}")
+
+
+def _megabytes(heap: str) -> float:
+    return int(heap[:-1]) * {"k": 2**-10, "m": 1, "g": 2**10}[heap[-1].lower()]
+
+
+def _fault(home: Path, options: Sequence[str]) -> str:
+    """What Java says if it cannot start with these options, which a process of its own tries out in 0.1 s."""
+    java = shutil.which("java", path=str(home / "bin"))
+    if java is None:
+        return ""
+    tried = subprocess.run([java, *options, "-version"], capture_output=True, text=True, errors="replace")
+    return "" if tried.returncode == 0 else " ".join((tried.stdout + tried.stderr).split())
 
 
 def _join(jnius: ModuleType) -> None:
     """Check that the JVM that another library has started is new enough, and add the classes that it lacks."""
+    if _java_threads_are_missing():
+        raise JavaError(FORKED)
     version = jnius.autoclass("java.lang.System").getProperty("java.specification.version")
     if int(version.rpartition(".")[2]) < MINIMUM_JAVA:
         raise JavaError(
@@ -258,19 +365,35 @@ def _silence_lucene(jnius: ModuleType) -> None:
 
 _loggers: list[Any] = []
 _forked = False
+FORKED = (
+    "This process was forked from one that uses Java, and Java does not survive a fork; use threads, joblib's default "
+    "backend (loky) or multiprocessing.get_context('spawn') instead"
+)
 
 
 def _mark_forked_child() -> None:
-    global _forked
-    _forked = _jnius is not None
+    global _forked, _turns
+    _forked = _forked or _java_runs()
+    _turns = Turns()  # another thread of the parent may have had its turn
+
+
+def _java_runs() -> bool:
+    """Whether this package or another library has started Java; importing ``jnius`` starts it."""
+    return _jnius is not None or "jnius" in sys.modules
 
 
 def _refuse_forked_child() -> None:
     if _forked:
-        raise JavaError(
-            "This process was forked from one that uses Java, and Java does not survive a fork; use threads, "
-            "joblib's default backend (loky) or multiprocessing.get_context('spawn') instead"
-        )
+        raise JavaError(FORKED)
+
+
+def _java_threads_are_missing() -> bool:
+    """Whether this is a child, forked before this module was imported, of a process that uses Java; only Linux tells.
+
+    A fork copies the memory of Java, but none of its threads.
+    """
+    threads = [thread.read_text() for thread in Path("/proc/self/task").glob("*/comm")]
+    return bool(threads) and "VM Thread\n" not in threads
 
 
 if hasattr(os, "register_at_fork"):

@@ -5,18 +5,20 @@ Metzler & Croft, SIGIR 2007, with single terms as concepts.
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
 import pyterrier as pt
 
 from pt_neural._arguments import checked_choice, checked_number
-from pt_neural._frames import Hits, ranks
+from pt_neural._frames import Hits, numbers_in, ranks, validated
 from pt_neural.lucene.index.directory import IndexDirectory
 from pt_neural.lucene.index.reader import Reader, look_up
+from pt_neural.lucene.search.queries import check_weights
 from pt_neural.lucene.search.retrievers import group_queries, query_texts, query_weights
 from pt_neural.lucene.search.scoring import in_chunks
 from pt_neural.lucene.search.sdm import SDM
@@ -138,14 +140,15 @@ class LatentConceptExpansion(pt.Transformer):
         Raises:
             ValueError: If a feedback document is not in the index, or if the index has no positions or term vectors.
         """
-        with pt.validate.any(inp, context=self) as validator:
+        with validated(inp, self) as validator:
             validator.query_frame(["query"], mode="retrieve")
             validator.result_frame(["query", "score"], mode="feedback")
+        check_weights(inp, self)
         if "docno" not in inp.columns:
-            return _with_weights(inp, self._expand(inp))
+            return _with_weights(inp, self._opened()._expand(inp) if len(inp) else [])
         groups, firsts = group_queries(inp)
         queries = inp.iloc[firsts][_query_columns(inp)]
-        weights = self._expand(queries, best_rows(inp, groups, self.index.reader, self.fb_docs)) if len(inp) else []
+        weights = self._opened()._expand_by(queries, inp, groups) if len(inp) else []
         if self.keep_documents:
             return _with_weights(inp, [weights[group] for group in groups])
         return _with_weights(queries, weights)
@@ -164,13 +167,22 @@ class LatentConceptExpansion(pt.Transformer):
 
             lce.concepts("pairwise distance")
         """
-        _, (concepts,) = self._find(pd.DataFrame({"qid": ["1"], "query": [query]}))
+        _, (concepts,) = self._opened()._find(pd.DataFrame({"qid": ["1"], "query": [query]}))
         weights = np.array(list(concepts.values()), dtype=np.float64)
         return pd.DataFrame({"term": pd.array(list(concepts), dtype="str"), "weight": weights})
 
+    def _opened(self) -> Self:
+        """This transformer, of the index as it is now."""
+        result = copy.copy(self)
+        result.index = self.index.opened()
+        result.sdm = self.sdm.on(result.index)
+        return result
+
+    def _expand_by(self, queries: pd.DataFrame, results: pd.DataFrame, groups: np.ndarray) -> list[dict[str, float]]:
+        """Expand queries by the best of given results."""
+        return self._expand(queries, best_rows(results, groups, self.index.reader, self.fb_docs))
+
     def _expand(self, queries: pd.DataFrame, feedback: Hits | None = None) -> list[dict[str, float]]:
-        if queries.empty:
-            return []
         analysed, concepts = self._find(queries, feedback)
         return [self._join(query.terms, found) for query, found in zip(analysed, concepts, strict=True)]
 
@@ -203,7 +215,8 @@ class LatentConceptExpansion(pt.Transformer):
 
     def _analyse(self, queries: pd.DataFrame) -> list[AnalysedQuery]:
         builder = self.sdm.builder(weighted=False)
-        texts = [self.index.analysis.terms(text) for text in query_texts(queries)]
+        analysis = self.index.analysis
+        texts = [analysis.terms(text) for text in query_texts(queries)]
         given = query_weights(queries) if "query_toks" in queries.columns else [Counter(text) for text in texts]
         weights = ({str(term): float(weight) for term, weight in terms.items()} for terms in given)
         return [AnalysedQuery(terms, builder.term_weight(text)) for terms, text in zip(weights, texts, strict=True)]
@@ -363,7 +376,7 @@ def best_rows(results: pd.DataFrame, groups: np.ndarray, reader: Reader, number:
 
     A document that is listed twice counts once; rows whose score is not finite are left out.
     """
-    scores, docnos = results["score"].to_numpy(dtype=np.float64), results["docno"]
+    scores, docnos = numbers_in(results, "score", "feedback documents"), results["docno"]
     repeated = pd.DataFrame({"query": groups, "docno": docnos.to_numpy()}).duplicated().to_numpy()
     rows = np.flatnonzero(np.isfinite(scores) & ~repeated)
     positions = ranks(pd.Series(groups[rows]), scores[rows], docnos.iloc[rows])

@@ -2,27 +2,38 @@
 
 import functools
 import json
-import math
+import numbers
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
+
+import pandas as pd
 
 from pt_neural.lucene.index.analysis import Analysis
 from pt_neural.lucene.java.handles import bind, chain, function, lines, method, signature, type_of
-from pt_neural.lucene.java.jvm import java_class
+from pt_neural.lucene.java.jackson import MAPPER, json_mapper
+from pt_neural.lucene.java.jvm import in_java, java_class
 
 _ANALYZER = "org.apache.lucene.analysis.Analyzer"
 _GENERATOR = "io.anserini.search.query.BagOfWordsQueryGenerator"
 _JAVA_TYPE = "com.fasterxml.jackson.databind.JavaType"
-_MAPPER = "com.fasterxml.jackson.databind.ObjectMapper"
 _QUERY = "org.apache.lucene.search.Query"
 _STRING = "java.lang.String"
 
+MOST = 1e30  # of a weight: scores are sums of products of them, in single precision
+
 
 class QueryBuilder(Protocol):
-    """Builds Lucene queries. Frozen, so that equal builders share what they prepare in Java."""
+    """Builds Lucene queries. Frozen, so that equal builders share what they prepare in Java.
+
+    Attributes:
+        field: The field to search.
+        slow: Whether to build and to search these queries takes so long that other threads should get their turns
+            meanwhile.
+    """
 
     field: str
+    slow: ClassVar[bool]
 
     def build(self, queries: Sequence[Any]) -> Any:
         """A ``java.util.List`` with one Lucene query for each input, in order."""
@@ -37,7 +48,9 @@ class TextQueries:
 
     analysis: Analysis
     field: str
+    slow: ClassVar[bool] = False
 
+    @in_java
     def build(self, queries: Sequence[str]) -> Any:
         """Lucene queries from texts."""
         return lines(queries).map(_bag_of_words(self)).toList()
@@ -52,7 +65,9 @@ class WeightedQueries:
     """Dicts from term to weight. The terms are taken as they are: already analysed."""
 
     field: str
+    slow: ClassVar[bool] = False
 
+    @in_java
     def build(self, queries: Sequence[Mapping[str, float]]) -> Any:
         """Lucene queries from weighted terms."""
         return lines([_weights_as_json(weights) for weights in queries]).map(_weighted_terms(self)).toList()
@@ -62,7 +77,7 @@ class WeightedQueries:
         return {str(term) for weights in queries for term in weights}, set()
 
 
-@functools.cache
+@functools.lru_cache(maxsize=64)
 def _bag_of_words(builder: TextQueries) -> Any:
     """Java function from a text to its query."""
     build = method(_GENERATOR, "buildQuery", _QUERY, _STRING, _ANALYZER, _STRING)
@@ -75,17 +90,34 @@ def _weighted_terms(builder: WeightedQueries) -> Any:
     """Java function from weighted terms, as JSON, to their query."""
     build = method(_GENERATOR, "buildQuery", _QUERY, _STRING, "java.util.Map")
     bag = bind(build.bindTo(java_class(_GENERATOR)()), 0, builder.field)
-    mapper = java_class(_MAPPER)()
+    mapper = json_mapper()
     types = mapper.getTypeFactory()
     weights = types.constructMapType(type_of("java.util.HashMap"), type_of(_STRING), type_of("java.lang.Float"))
-    read = method(_MAPPER, "readValue", "java.lang.Object", _STRING, _JAVA_TYPE)
+    read = method(MAPPER, "readValue", "java.lang.Object", _STRING, _JAVA_TYPE)
     parse = bind(read.bindTo(mapper), 1, weights).asType(signature("java.util.Map", _STRING))
     return function(chain(parse, bag))
 
 
 def _weights_as_json(weights: Mapping[str, float]) -> str:
-    numbers = {str(term): float(weight) for term, weight in weights.items()}
-    wrong = [term for term, weight in numbers.items() if not 0 <= weight < math.inf]
-    if wrong:
-        raise ValueError(f"query_toks: the weight of {wrong[0]!r} is {numbers[wrong[0]]}; Lucene needs weights >= 0")
-    return json.dumps(numbers)
+    return json.dumps({str(term): float(weight) for term, weight in weights.items()})
+
+
+def check_weights(frame: pd.DataFrame, what: object) -> None:
+    """Raise TypeError or ValueError for rows of ``query_toks``, if there is this column, that are no weights of terms.
+
+    A row is a dict from terms to numbers from 0 to ``MOST``, or missing.
+    """
+    checked = set()
+    for row, weights in enumerate(frame["query_toks"].tolist() if "query_toks" in frame else ()):
+        if id(weights) in checked:  # the rows of a query share one dict
+            continue
+        checked.add(id(weights))
+        where = f"{what!s}: row {row} (from 0) of column 'query_toks'"
+        if isinstance(weights, Mapping):
+            for term, weight in weights.items():
+                if not isinstance(weight, numbers.Real):
+                    raise TypeError(f"{where}: the weight of {term!r:.80} is {weight!r:.80}, not a number")
+                if not 0 <= weight <= MOST:
+                    raise ValueError(f"{where}: the weight of {term!r:.80} is {weight!r:.80}, not from 0 to {MOST:g}")
+        elif not (pd.api.types.is_scalar(weights) and pd.isna(weights)):
+            raise TypeError(f"{where} holds {weights!r:.80}, not a dict from terms to weights")

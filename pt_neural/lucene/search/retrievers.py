@@ -10,13 +10,14 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from pt_neural._frames import Hits, retrieved_frame, with_scores
+from pt_neural._frames import Hits, retrieved_frame, validated, with_scores
 from pt_neural.lucene.index.directory import CONTENTS, IndexDirectory
 from pt_neural.lucene.index.reader import look_up
 from pt_neural.lucene.index.statistics import Statistics
-from pt_neural.lucene.search.queries import QueryBuilder, TextQueries, WeightedQueries
+from pt_neural.lucene.java.jvm import naming
+from pt_neural.lucene.search.queries import QueryBuilder, TextQueries, WeightedQueries, check_weights
 from pt_neural.lucene.search.scoring import BM25Similarity, QLSimilarity, Similarity, rescore, search
-from pt_neural.lucene.search.windows import count_window
+from pt_neural.lucene.search.windows import count_windows
 
 
 class Retriever(pt.Transformer):
@@ -67,9 +68,18 @@ class Retriever(pt.Transformer):
             ValueError: If a docno is not in the index, or if the index does not have the field.
         """
         self.validate(inp)
+        if not len(inp):
+            return self._nothing(inp)
+        opened = self.on(self.index.opened())
         if "docno" not in inp.columns:
-            return self._retrieve(inp)
-        return self.cut(with_scores(inp, self.score(inp) if len(inp) else np.empty(0)))
+            return opened._retrieve(inp)
+        return self.cut(with_scores(inp, opened.score(inp)))
+
+    def _nothing(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """The result for no rows, which needs no index."""
+        if "docno" not in inp.columns:
+            return retrieved_frame(inp, [], pd.array([], dtype="str"))
+        return with_scores(inp, np.empty(0))
 
     def cut(self, scored: pd.DataFrame) -> pd.DataFrame:
         """Of scored rows, those that a cutoff fused into this transformer leaves."""
@@ -82,15 +92,15 @@ class Retriever(pt.Transformer):
         return result
 
     def validate(self, inp: pd.DataFrame) -> None:
-        """Raise if a frame has neither the columns to retrieve by nor those to score."""
-        with pt.validate.any(inp, context=self) as validator:
+        """Raise if a frame has neither the columns to retrieve by nor those to score, or values that cannot be."""
+        with validated(inp, self) as validator:
             for column in ("query", "query_toks") if self.takes_weights and not self.needs_text else ("query",):
                 validator.query_frame([column], mode="retrieve")
                 validator.result_frame([column], mode="score")
+        if self.takes_weights:
+            check_weights(inp, self)
 
     def _retrieve(self, inp: pd.DataFrame) -> pd.DataFrame:
-        if not len(inp):
-            return retrieved_frame(inp, [], pd.array([], dtype="str"))
         chunks = self.hits(inp, self.num_results, progress=self._label())
         return retrieved_frame(inp, list(chunks), self.index.reader.docnos)
 
@@ -107,7 +117,8 @@ class Retriever(pt.Transformer):
         documents = reader.document_frequencies(names, self.field).tolist()
         occurrences = reader.collection_frequencies(names, self.field).tolist()
         counts = dict(zip(names, zip(documents, occurrences, strict=True), strict=True))
-        found = {window: count_window(reader, self.field, window) for window in windows}
+        with naming(reader.path):
+            found = count_windows(reader, self.field, list(windows))
         return Statistics(self.field, reader.collection_statistics(self.field), counts, found)
 
     def score(self, inp: pd.DataFrame) -> np.ndarray:

