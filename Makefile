@@ -3,13 +3,15 @@
 VENV  := .venv
 BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
+PINS  := $(VENV)/pins.txt
+LOWEST := .venv-lowest
 
 # The first Python on the PATH that is new enough; override with: make PYTHON=/path/to/python demo
 PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11,$(shell \
 	$(name) -c 'import sys; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint bench bench-scale notebooks docs jar clean
+.PHONY: help demo test test-all test-lowest faults lint bench bench-scale notebooks docs jar clean
 
 PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile
 
@@ -25,6 +27,15 @@ test: $(READY) ## run the tests in a few minutes, in as many processes as there 
 test-all: test ## run the tests, and then those that take longer
 	$(PYTEST) -m long
 
+test-lowest: ## run the tests with the oldest versions that pyproject.toml allows, in an environment of their own
+	@test -x $(LOWEST)/bin/uv || { "$(PYTHON)" -m venv $(LOWEST) && $(LOWEST)/bin/python -m pip install --quiet uv; }
+	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct \
+		--editable '.[dev,notebooks]'
+	$(LOWEST)/bin/python -m pytest -W ignore -m "not long"
+
+faults: $(READY) ## attack everything with hostile frames, kills, damage, full disks and many at once; takes hours
+	PT_NEURAL_FAULTS=long $(BIN)/python -m pytest tests/faults
+
 lint: $(READY) ## check style and formatting
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -34,7 +45,7 @@ bench: $(READY) ## measure speed beside peers; set PT_NEURAL_COLLECTIONS to a fo
 		echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 bench-scale: $(READY) ## measure speed, memory and disk at 100,000 and a million documents; takes an hour
-	$(BIN)/python benchmarks/scale.py --documents 100000 1000000
+	$(BIN)/python benchmarks/growth.py --large
 	$(BIN)/python benchmarks/retrieval_blocks.py --documents 1000000 5000000 20000000
 
 notebooks: $(READY) ## execute the notebooks and store their outputs
@@ -48,7 +59,7 @@ jar: $(READY) ## compile the Java of pt_neural/lucene/java; needs a JDK 21 or ne
 	$(BIN)/python -m pt_neural.lucene.java.compile
 
 clean: ## remove the virtual environment and the caches of the tools
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LOWEST) .pytest_cache .ruff_cache .hypothesis
 
 $(READY): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "pt_neural needs Python 3.11 or newer and found none on the PATH;" \
@@ -60,9 +71,12 @@ $(READY): pyproject.toml constraints.txt
 	@"$(PYTHON)" -m venv $(VENV) || { rm -rf $(VENV); echo "$(PYTHON) cannot make a virtual environment;" \
 		"on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,notebooks]'
+	@grep -v '^torch==' constraints.txt > $(VENV)/hashed.txt
+	@sed -e '/^ *--hash/d' -e 's/ *\\$$//' constraints.txt > $(PINS)
+	$(BIN)/python -m pip install --quiet --no-deps --require-hashes --requirement $(VENV)/hashed.txt
+	$(BIN)/python -m pip install --quiet --constraint $(PINS) --editable '.[dev,notebooks]'
 	@touch $(READY)
 
 $(VENV)/.docs: $(READY)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	$(BIN)/python -m pip install --quiet --constraint $(PINS) --editable '.[docs]'
 	@touch $@

@@ -1,19 +1,178 @@
-"""Frames: checks of columns, and scores and hits as frames; ranks and ties are decided here only."""
+"""Frames: checks of columns and values, and scores and hits as frames; ranks and ties are decided here only."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+import numbers
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from types import NoneType
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import pyterrier as pt
+
+PLAIN_COLUMNS = ("qid", "docno", "query")
+_MISSING = (NoneType, type(pd.NA), type(pd.NaT))
+_PLAIN = (str, numbers.Number, np.bool_, *_MISSING)
+_NUMBERS = (numbers.Real, np.bool_, *_MISSING)
+_LONG = 64  # letters; arrays of fixed width hold no longer docnos
+
+
+class ColumnsError(pt.validate.InputValidationError, ValueError):
+    """PyTerrier's error, whose modes its inspection reads, with a message of one sentence."""
+
+    def __str__(self) -> str:
+        return self.args[0]
+
+
+@contextmanager
+def validated(frame: pd.DataFrame, transformer: pt.Transformer, fields: Sequence[str] = ()) -> Iterator[Any]:
+    """Check the values of a frame, and give PyTerrier's validator of its columns.
+
+    If no mode fits, the error says in one sentence what is missing. ``fields`` are the text columns, for the error.
+
+    Raises:
+        ColumnsError: If columns are missing.
+        TypeError: As :func:`check_values` does.
+        ValueError: Likewise.
+
+    Example::
+
+        with validated(frame, transformer) as v:
+            v.query_frame(["query"], mode="retrieve")
+    """
+    check_values(frame, transformer)
+    try:
+        with pt.validate.any(frame, context=transformer) as validator:
+            yield validator
+    except pt.validate.InputValidationError as error:
+        if fields and {"qid", "query", "docno"} <= set(frame) and not set(fields) & set(frame):
+            message = (
+                f"the frame has no text for {transformer!r}, none of the columns {', '.join(fields)}: add >> "
+                f"index.text_loader({list(fields)}) before it, or give the ranker documents="
+            )
+        else:
+            nearest = min(error.modes, key=_distance)
+            missing = ", ".join(nearest.missing_columns) or "other columns"
+            message = f"{transformer!r} needs {missing}; the frame has {', '.join(map(str, frame)) or 'no columns'}"
+        raise ColumnsError(message, error.modes) from None
+
+
+def _distance(mode: Any) -> tuple[int, int]:
+    """How far a frame is from fitting a mode; to lack a column is nearer than to have one too many."""
+    return len(mode.missing_columns) + len(mode.extra_columns), len(mode.extra_columns)
+
+
+def check_values(frame: pd.DataFrame, what: object) -> None:
+    """Refuse a frame that no transformer can use, and name the column and the row.
+
+    ``qid``, ``docno`` and ``query`` hold strings and numbers, and a ``qid`` is never missing. Other columns are checked
+    by those that read them.
+
+    Args:
+        frame: Any frame.
+        what: The frame, or the transformer that takes it, as the message calls it.
+
+    Raises:
+        TypeError: If it is no frame, or if a value is of another type.
+        ValueError: If a column occurs twice, if columns have several levels, or if a qid is missing.
+    """
+    if not isinstance(frame, pd.DataFrame):
+        raise TypeError(f"{what!s}: a frame is needed, not {frame!r:.80}")
+    columns = frame.columns
+    if columns.nlevels > 1:
+        raise ValueError(f"{what!s}: columns have {columns.nlevels} levels, such as {columns[0]!r:.80}; flatten them")
+    if not columns.is_unique:
+        raise ValueError(f"{what!s}: column {columns[columns.duplicated()][0]!r} occurs twice; drop or rename one")
+    for name in PLAIN_COLUMNS:
+        if name in columns:
+            column = frame[name]
+            _require_types(column, _PLAIN, what, "strings and numbers")
+            if name == "qid" and column.hasnans:
+                row = int(np.argmax(column.isna()))
+                raise ValueError(f"{what!s}: row {row} (from 0) of column 'qid' is missing; drop it, or name its query")
+
+
+def numbers_in(frame: pd.DataFrame, name: str, what: object) -> np.ndarray:
+    """A column of numbers, float64 of shape ``(rows,)``, with NaN where they are missing.
+
+    Raises:
+        TypeError: If a value is not a number; the message names column and row.
+        ValueError: If one is too large.
+    """
+    column = frame[name]
+    _require_types(column, _NUMBERS, what, "numbers")
+    try:
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
+    except OverflowError:
+        row = next(row for row, value in enumerate(column) if isinstance(value, int) and abs(value) >= 2**1023)
+        raise ValueError(f"{what!s}: row {row} (from 0) of column {name!r} is too large a number") from None
+
+
+def vectors_in(frame: pd.DataFrame, name: str, what: object) -> np.ndarray:
+    """A column of vectors as a matrix, float32 of shape ``(rows, dimensions)``; the frame has rows.
+
+    Raises:
+        ValueError: If a row holds no vector of finite numbers, or one of another length; the message names it.
+    """
+    values = frame[name].tolist()
+    with suppress(TypeError, ValueError), np.errstate(over="ignore"):
+        matrix = np.stack(values)
+        if matrix.ndim == 2 and matrix.dtype.kind in "iuf":
+            matrix = matrix.astype(np.float32, copy=False)
+            if np.isfinite(matrix).all():
+                return matrix
+    lengths = [_length(value) for value in values]
+    length = next((length for length in lengths if length is not None), None)
+    row = next(row for row, other in enumerate(lengths) if other is None or other != length)
+    expected = "finite numbers" if length is None else f"{length} finite numbers"
+    raise ValueError(
+        f"{what!s}: row {row} (from 0) of column {name!r} holds {values[row]!r:.80}, not an array of {expected}"
+    )
+
+
+def _length(vector: Any) -> int | None:
+    """The length of a vector of finite numbers; None for anything else."""
+    with suppress(TypeError, ValueError), np.errstate(over="ignore"):
+        array = np.asarray(vector)
+        if array.ndim == 1 and array.dtype.kind in "iuf" and np.isfinite(array.astype(np.float32)).all():
+            return len(array)
+    return None
+
+
+def _require_types(column: pd.Series, types: tuple[type, ...], what: object, expected: str) -> None:
+    """Raise TypeError if a column holds values of other types; strings and numbers as such are known by their dtype."""
+    dtype = column.dtype
+    if (isinstance(dtype, pd.StringDtype) and str in types) or (isinstance(dtype, np.dtype) and dtype.kind in "iufb"):
+        return
+    values = column.to_numpy(dtype=object)
+    others = tuple(kind for kind in set(map(type, values)) if not issubclass(kind, types))
+    if others:
+        row = next(row for row, value in enumerate(values) if type(value) in others)
+        raise TypeError(
+            f"{what!s}: row {row} (from 0) of column {column.name!r} holds {values[row]!r:.80} "
+            f"({type(values[row]).__name__}), but it takes {expected}"
+        )
+
+
+def strings(values: Sequence[str]) -> pd.Series:
+    """A column of strings; of objects where one has half a character, as words of files in other encodings have."""
+    try:
+        return pd.Series(values, dtype="str")
+    except UnicodeEncodeError:
+        return pd.Series(values, dtype=object)
 
 
 def require_columns(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
-    """Raise TypeError if ``what``, as the message calls it, is not a frame, and ValueError if a column is missing."""
+    """Raise TypeError if ``what``, as the message calls it, is not a frame, and ValueError if a column is missing.
+
+    Values are checked by :func:`check_values`.
+    """
     if not isinstance(frame, pd.DataFrame):
         raise TypeError(f"{what} must be a frame with {', '.join(columns)}, not {frame!r:.80}")
     missing = [column for column in columns if column not in frame]
     if missing:
         raise ValueError(f"{what} lacks {', '.join(missing)}; it has {', '.join(map(str, frame)) or 'no columns'}")
+    check_values(frame, what)
 
 
 def with_numeric_labels(qrels: pd.DataFrame, what: str) -> pd.DataFrame:
@@ -79,7 +238,8 @@ def _settle_ties(order: np.ndarray, tied: np.ndarray, docnos: pd.Series) -> np.n
     in_run = np.r_[tied, False] | np.r_[False, tied]
     rows = order[in_run]
     order = order.copy()
-    places = tie_order(docnos.iloc[rows].to_numpy(dtype=object).astype(str))
+    names = [str(docno) for docno in docnos.iloc[rows]]
+    places = tie_order(np.array(names, dtype=str if max(map(len, names)) <= _LONG else object))
     order[in_run] = rows[np.lexsort((places, run[in_run]))]
     return order
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import pyterrier as pt
 
 from pt_neural._artifacts import refuse_existing
-from pt_neural._files import read_json, write_json
+from pt_neural._files import read_json, replacing, write_json
 from pt_neural.cluster.connection import connected_ray
 from pt_neural.cluster.workers import Workers
 from pt_neural.datasets.corpus_shards import CorpusShards
@@ -71,6 +71,7 @@ def build_by_shards(
                 )
             progress.update()
     result = merge(places)
+    (folder / _PLAN).unlink()  # without which a run that finds the rest, after this one was killed, begins anew
     shutil.rmtree(folder)
     return result
 
@@ -88,8 +89,6 @@ def _prepare(folder: Path, plan: Any, *, overwrite: bool) -> None:
     """Make the folder of the shards, or check that the shards in it are of the same plan."""
     if (folder / _PLAN).exists():
         if read_json(folder / _PLAN) == plan:
-            for leftover in folder.glob(".*.tmp"):  # of a process that was killed
-                shutil.rmtree(leftover)
             return
         if not overwrite:
             raise FileExistsError(
@@ -99,7 +98,8 @@ def _prepare(folder: Path, plan: Any, *, overwrite: bool) -> None:
     if folder.exists():
         shutil.rmtree(folder)
     folder.mkdir(parents=True)
-    write_json(folder / _PLAN, plan)
+    with replacing(folder / _PLAN) as unfinished:
+        write_json(unfinished, plan)
 
 
 def _build_one(

@@ -13,6 +13,7 @@ import pyterrier as pt
 from pyterrier import _ops
 
 from pt_neural._arguments import checked_number
+from pt_neural._frames import check_values
 from pt_neural.cluster.connection import connected_ray
 from pt_neural.cluster.parts import PartResult, cut, put_together, transform_part
 from pt_neural.cluster.workers import Workers
@@ -78,6 +79,7 @@ class OnRay(pt.Transformer):
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """What the transformer gives for ``inp``."""
+        check_values(inp, self)
         return self._run(self.transformer, inp)
 
     def _run(self, transformer: pt.Transformer, frame: pd.DataFrame) -> pd.DataFrame:

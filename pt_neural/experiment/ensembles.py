@@ -9,7 +9,7 @@ import pandas as pd
 import pyterrier as pt
 
 from pt_neural._arguments import checked_number
-from pt_neural._frames import with_scores
+from pt_neural._frames import validated, with_scores
 from pt_neural.experiment.alpha import assign_folds
 from pt_neural.rankers.mixture import Normalise, normalised
 
@@ -32,7 +32,8 @@ class CrossValidated(pt.Transformer):
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """The results of those incoming queries that were in a fold."""
-        pt.validate.columns(inp, includes=["qid"], context=self)
+        with validated(inp, self) as v:
+            v.columns(includes=["qid"])
         if len(inp) and not inp["qid"].isin(self.folds["qid"]).any():
             raise ValueError("a cross-validated ensemble ranks only the queries that it was made with")
         return inp[["qid"]].drop_duplicates().merge(self.run, on="qid")
@@ -96,8 +97,8 @@ def cross_validate(
     examples = _examples(run, normalise)
     scores, learners = pd.Series(0.0, index=examples.index), {}
     splits = list(_splits(examples["qid"].map(assignment), examples["qid"].isin(labels["qid"]), validation))
-    for fold, fitted, validated, ranked in pt.tqdm(splits, desc="folds", disable=not verbose):
-        model = _fitted(learner, seed, examples[fitted], examples[validated], labels, fold)
+    for fold, fitted, held_out, ranked in pt.tqdm(splits, desc="folds", disable=not verbose):
+        model = _fitted(learner, seed, examples[fitted], examples[held_out], labels, fold)
         scores[ranked] = model.transform(examples[ranked])["score"]
         learners[fold] = model.learner
     folds = assignment.rename_axis("qid").rename("fold").reset_index()

@@ -1,38 +1,10 @@
-"""Checks of the columns that rankers need."""
+"""The columns that rankers need."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyterrier as pt
-
-
-class ColumnsError(pt.validate.InputValidationError):
-    """PyTerrier's error, whose modes its inspection reads, with a message of one sentence."""
-
-    def __str__(self) -> str:
-        return self.args[0]
-
-
-@contextmanager
-def validated(frame: pd.DataFrame, transformer: pt.Transformer, fields: Sequence[str]) -> Iterator[Any]:
-    """PyTerrier's validator of a frame; if no mode fits, the error says in one sentence what is missing."""
-    try:
-        with pt.validate.any(frame, context=transformer) as validator:
-            yield validator
-    except pt.validate.InputValidationError as error:
-        if {"qid", "query", "docno"} <= set(frame) and not set(fields) & set(frame):
-            message = (
-                f"the frame has no text for {transformer!r}, none of the columns {', '.join(fields)}: add >> "
-                f"index.text_loader({list(fields)}) before it, or give the ranker documents="
-            )
-        else:
-            nearest = min(error.modes, key=lambda mode: len(mode.missing_columns) + len(mode.extra_columns))
-            missing = ", ".join(nearest.missing_columns) or "other columns"
-            message = f"{transformer!r} needs {missing}; the frame has {', '.join(map(str, frame)) or 'no columns'}"
-        raise ColumnsError(message, error.modes) from None
 
 
 def accept_text(

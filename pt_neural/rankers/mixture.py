@@ -10,7 +10,7 @@ import pandas as pd
 import pyterrier as pt
 
 from pt_neural._arguments import checked_choice
-from pt_neural._frames import with_scores
+from pt_neural._frames import numbers_in, require_columns, validated, with_scores
 
 Normalise = Literal["minmax", "zscore"] | None
 
@@ -119,11 +119,10 @@ class Mixture(pt.Transformer):
 
     def sides(self, inp: pd.DataFrame) -> Sides:
         """Run each side once and align, normalise and complete their scores, ready for any alpha."""
-        pt.validate.columns(inp, includes=["qid", "docno", "score"] if self.b is None else ["qid"], context=self)
-        right = inp if self.b is None else self.b.transform(inp)
-        rows, a, b = align(self.a.transform(inp), right)
-        if np.isinf(a).any() or np.isinf(b).any():
-            raise ValueError(f"{self!r} got infinite scores; they cannot be mixed")
+        with validated(inp, self) as v:
+            v.columns(includes=["qid", "docno", "score"] if self.b is None else ["qid"])
+        left, right = self.a.transform(inp), inp if self.b is None else self.b.transform(inp)
+        rows, a, b = align(_scored(left, self.a), _scored(right, self if self.b is None else self.b))
         queries = pd.factorize(rows["qid"])[0]
         return Sides(
             rows,
@@ -142,6 +141,16 @@ def _scores_frames(ranker: pt.Transformer, columns: list[str]) -> bool:
     return found is not None and {"qid", "docno", "score"} <= set(found)
 
 
+def _scored(result: pd.DataFrame, what: object) -> pd.DataFrame:
+    """The result of a side, with ``score`` as numbers; ValueError or TypeError if it cannot be mixed."""
+    require_columns(result, ("qid", "docno", "score"), f"the result of {what!r}")
+    scores = numbers_in(result, "score", what)
+    if np.isinf(scores).any():
+        row = int(np.argmax(np.isinf(scores)))
+        raise ValueError(f"{what!r}: row {row} (from 0) of column 'score' is infinite; such scores cannot be mixed")
+    return result.assign(score=scores)
+
+
 def align(left: pd.DataFrame, right: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
     """Bring two result frames to the same rows.
 
@@ -151,13 +160,13 @@ def align(left: pd.DataFrame, right: pd.DataFrame) -> tuple[pd.DataFrame, np.nda
     if _same_rows(left, right):
         extra = [column for column in left if column not in right]
         rows = right.assign(**{column: left[column].to_numpy() for column in extra})
-        return _unscored(rows), _scores(left["score"]), _scores(right["score"])
+        return _unscored(rows), left["score"].to_numpy(), right["score"].to_numpy()
     left, right = _best_of_duplicates(left), _best_of_duplicates(right)
     merged = right.assign(**{_ORDER: np.arange(len(right))}).merge(
         left, on=["qid", "docno"], how="outer", suffixes=(_RIGHT, "")
     )
     rows = merged.sort_values(_ORDER, kind="stable", na_position="last", ignore_index=True).drop(columns=_ORDER)
-    scores = _scores(rows["score"]), _scores(rows["score" + _RIGHT])
+    scores = rows["score"].to_numpy(), rows["score" + _RIGHT].to_numpy()
     for column in [column for column in rows if column.endswith(_RIGHT)]:
         twin = column.removesuffix(_RIGHT)
         rows[twin] = rows[twin].where(rows[twin].notna(), rows[column])
@@ -170,19 +179,20 @@ _ORDER = "order (right)"
 
 
 def _same_rows(left: pd.DataFrame, right: pd.DataFrame) -> bool:
-    return len(left) == len(right) and all(
-        np.array_equal(left[key].to_numpy(dtype=object), right[key].to_numpy(dtype=object)) for key in ("qid", "docno")
-    )
+    return len(left) == len(right) and all(_equal(left[key], right[key]) for key in ("qid", "docno"))
+
+
+def _equal(left: pd.Series, right: pd.Series) -> bool:
+    """Whether two columns hold the same values, or none, in every row."""
+    present, also = left.notna().to_numpy(), right.notna().to_numpy()
+    a, b = left.to_numpy(dtype=object), right.to_numpy(dtype=object)
+    return np.array_equal(present, also) and np.array_equal(a[present], b[present])
 
 
 def _best_of_duplicates(frame: pd.DataFrame) -> pd.DataFrame:
     if not frame.duplicated(["qid", "docno"]).any():
         return frame
     return frame.sort_values("score", ascending=False, kind="stable").drop_duplicates(["qid", "docno"])
-
-
-def _scores(column: pd.Series) -> np.ndarray:
-    return column.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 def _unscored(rows: pd.DataFrame) -> pd.DataFrame:
