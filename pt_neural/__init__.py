@@ -6,6 +6,7 @@ Every public name is loaded on first use, so that ``import pt_neural`` costs not
 from importlib import import_module
 from typing import Any
 
+from pt_neural import _forks  # noqa: F401 (which notices forks from now on)
 from pt_neural.rankers.registry import RANKERS
 
 __version__ = "0.1.0"
@@ -25,6 +26,7 @@ _HOMES = {
     "on_ray": "pt_neural.cluster",
     "pseudo_queries": "pt_neural.datasets.pseudo_queries",
     "tune_alpha": "pt_neural.experiment",
+    "verify": "pt_neural.verification",
 }
 
 _ROOMS = ("cluster", "experiment")  # public as a whole: pn.experiment.pca

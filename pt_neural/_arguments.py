@@ -25,8 +25,8 @@ def checked_number(
 ) -> int | float | None:
     """Return an integer or any number (``kind``), which may be NumPy's, as a Python number, which JSON can hold.
 
-    TypeError if it is not of that kind; ValueError if it is below ``least``, not above ``above``, over ``most``, or
-    infinite. If it is ``optional``, None is fine.
+    TypeError if it is not of that kind; ValueError if it is below ``least``, not above ``above``, over ``most``,
+    infinite, or an integer that NumPy cannot hold. If it is ``optional``, None is fine.
 
     Example::
 
@@ -37,8 +37,10 @@ def checked_number(
         return None
     if not isinstance(value, numbers.Integral if kind is int else numbers.Real) or isinstance(value, bool):
         raise TypeError(f"{name} must be {'an integer' if kind is int else 'a number'}, not {value!r:.80}")
-    if not value < float("inf"):
+    if not -float("inf") < value < float("inf"):
         raise ValueError(f"{name} must be finite, not {value!r}")
+    if kind is int and not -(2**63) <= value < 2**63:
+        raise ValueError(f"{name} must be below 2**63, not {value!r:.40}")
     if least is not None and not value >= least:
         raise ValueError(f"{name} must be at least {least}, not {value!r}")
     if above is not None and not value > above:

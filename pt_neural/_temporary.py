@@ -1,5 +1,6 @@
 """Arrays in temporary files without a name, which vanish with the process; ``TMPDIR`` says where."""
 
+import math
 import os
 from collections.abc import Iterable, Iterator
 from tempfile import TemporaryFile
@@ -9,12 +10,15 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
+from pt_neural._files import take_room
+
 
 def temporary_array(shape: tuple[int, ...], dtype: type | str) -> np.ndarray:
     """Zeros on disk, memory-mapped."""
     if 0 in shape:
         return np.zeros(shape, dtype)
     with TemporaryFile() as file:
+        take_room(file, math.prod(shape) * np.dtype(dtype).itemsize)
         return np.asarray(np.memmap(file, dtype, mode="w+", shape=shape))
 
 

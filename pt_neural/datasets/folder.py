@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pyterrier as pt
 
+from pt_neural._frames import validated
 from pt_neural.datasets.beir import BeirFolder
 
 
@@ -127,7 +128,8 @@ class TextLoader(pt.Transformer):
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Add the fields to every row."""
-        pt.validate.columns(inp, includes=["docno"], context=self)
+        with validated(inp, self) as v:
+            v.columns(includes=["docno"])
         if inp.empty:
             return inp.assign(**{name: pd.Series(dtype=str) for name in self.fields})
         stat = BeirFolder(Path(self.path)).corpus_file.stat()  # a changed file is read again

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,8 +12,9 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from pt_neural._artifacts import atomic_directory, read_metadata, write_metadata
-from pt_neural._files import ArtifactError, load_array, read_json, write_json
+from pt_neural._artifacts import atomic_directory, read_metadata, unchanged, write_metadata
+from pt_neural._files import ArtifactError, finite, load_array, read_json, write_array, write_json
+from pt_neural._frames import strings
 from pt_neural.embeddings.train import Word2VecSettings, train_word2vec
 from pt_neural.embeddings.word2vec_files import read_pair
 from pt_neural.text import TEXT_FIELDS, Vocabulary
@@ -29,6 +31,8 @@ class EmbeddingSpaces(pt.Artifact):
 
     Args:
         path: The directory. Its matrices are memory-mapped.
+        verify: Compare all files with the digests that were written with them, which reads them all. By default, only
+            what ``from_url`` and ``from_hf`` have downloaded.
 
     Attributes:
         vocabulary: A :class:`~pt_neural.text.Vocabulary`; a word's id is its row in both matrices.
@@ -50,11 +54,12 @@ class EmbeddingSpaces(pt.Artifact):
     ARTIFACT_TYPE = "embedding_spaces"
     ARTIFACT_FORMAT = "pt_neural"
 
-    def __init__(self, path: str | os.PathLike):
+    def __init__(self, path: str | os.PathLike, *, verify: bool | None = None):
         super().__init__(Path(path).expanduser().absolute())
-        read_metadata(self.path, type=self.ARTIFACT_TYPE, format=self.ARTIFACT_FORMAT)
-        vocabulary, settings = Vocabulary.load(self.path / "vocabulary"), read_json(self.path / "config.json")
-        vectors = [load_array(self.path / f"{space}.npy", dtype=np.float32, ndim=2) for space in ("in", "out")]
+        kind = {"type": self.ARTIFACT_TYPE, "format": self.ARTIFACT_FORMAT}
+        with unchanged(self.path, read_metadata(self.path, **kind, verify=verify)):
+            vocabulary, settings = Vocabulary.load(self.path / "vocabulary"), read_json(self.path / "config.json")
+            vectors = [load_array(self.path / f"{space}.npy", dtype=np.float32, ndim=2) for space in ("in", "out")]
         try:
             self._set(vocabulary, *vectors, settings)
         except ValueError as error:
@@ -96,6 +101,7 @@ class EmbeddingSpaces(pt.Artifact):
         self.in_vectors = in_vectors
         self.out_vectors = out_vectors
         self.settings = settings
+        self._checked: set[str] = set()  # spaces without NaN and infinity
         self._units: dict[str, np.ndarray] = {}
         self._centred: dict[str, np.ndarray] = {}
 
@@ -214,7 +220,7 @@ class EmbeddingSpaces(pt.Artifact):
         with atomic_directory(Path(path).expanduser(), overwrite=overwrite, **kind) as directory:
             self.vocabulary.save(directory / "vocabulary")
             for space in ("in", "out"):
-                np.save(directory / f"{space}.npy", self.vectors(space), allow_pickle=False)
+                write_array(directory / f"{space}.npy", self.vectors(space))
             write_json(directory / "config.json", self.settings)
             write_metadata(directory, **kind)
 
@@ -227,7 +233,12 @@ class EmbeddingSpaces(pt.Artifact):
         """The matrix of a space, ``"in"`` or ``"out"``."""
         if space not in ("in", "out"):
             raise ValueError(f"space must be 'in' or 'out', not {space!r}")
-        return self.in_vectors if space == "in" else self.out_vectors
+        matrix = self.in_vectors if space == "in" else self.out_vectors
+        if space not in self._checked:
+            if isinstance(self.path, Path) and not finite(matrix):  # read only now, as opening reads no vectors
+                raise ArtifactError(f"{self.path / f'{space}.npy'} is damaged: it holds NaN or infinity")
+            self._checked.add(space)
+        return matrix
 
     def unit_vectors(self, space: Space) -> np.ndarray:
         """The matrix of a space with rows of length 1; zero vectors stay zero. Computed once."""
@@ -292,7 +303,7 @@ class EmbeddingSpaces(pt.Artifact):
         nearest = np.argsort(-similarity, kind="stable")
         nearest = nearest[nearest != row][:k] if exclude_self else nearest[:k]
         words = [self.vocabulary.terms[i] for i in nearest]
-        return pd.DataFrame({"word": words, "similarity": similarity[nearest]})
+        return pd.DataFrame({"word": strings(words), "similarity": similarity[nearest]})
 
     def __contains__(self, word: object) -> bool:
         return word in self.vocabulary
@@ -302,7 +313,7 @@ class EmbeddingSpaces(pt.Artifact):
 
     def __reduce__(self) -> tuple:
         if isinstance(self.path, Path):
-            return EmbeddingSpaces, (str(self.path),)
+            return partial(EmbeddingSpaces, verify=False), (str(self.path),)
         return EmbeddingSpaces.from_vectors, (self.vocabulary, self.in_vectors, self.out_vectors, self.settings)
 
     def __repr__(self) -> str:

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from pt_neural._arguments import checked_choice
+from pt_neural._memory import freed_memory_kept
 from pt_neural.cluster.building import build_by_shards, require_shards_for
 from pt_neural.cluster.workers import Workers
 from pt_neural.datasets.corpus_shards import CorpusShards
@@ -48,7 +49,8 @@ class InteractionRanker(Trained):
     def score(self, frame: pd.DataFrame) -> np.ndarray:
         """Scores of the rows of a result frame, of shape (rows,)."""
         network = self._fitted()
-        return self._scorer(self.reader, frame)(network)
+        with freed_memory_kept():
+            return self._scorer(self.reader, frame)(network)
 
     def _scorer(self, reader: Reader, frame: pd.DataFrame) -> Scorer:
         pairs = self._frame_pairs(reader, frame)
@@ -193,16 +195,17 @@ class InteractionRanker(Trained):
             )
         if isinstance(corpus, ForwardIndex):
             require_same_fields(self.fields, corpus)
-        return DocumentRepresentations.build(
-            path,
-            forward_index_writer(corpus, self.fields, verbose=verbose),
-            lambda documents: self.encode_kept(documents, verbose=verbose),
-            self.kept_lengths,
-            columns,
-            fingerprint=self.fingerprint(),
-            dtype=dtype,
-            overwrite=overwrite,
-        )
+        with freed_memory_kept():
+            return DocumentRepresentations.build(
+                path,
+                forward_index_writer(corpus, self.fields, verbose=verbose),
+                lambda documents: self.encode_kept(documents, verbose=verbose),
+                self.kept_lengths,
+                columns,
+                fingerprint=self.fingerprint(),
+                dtype=dtype,
+                overwrite=overwrite,
+            )
 
     def _check_fit(self) -> None:
         super()._check_fit()

@@ -15,7 +15,7 @@ import pyterrier as pt
 from scipy.sparse import csr_array, issparse, vstack
 
 from pt_neural._arguments import checked_number
-from pt_neural._artifacts import atomic_directory
+from pt_neural._artifacts import atomic_directory, unchanged
 from pt_neural._files import ArtifactError, read_tensors, write_tensors
 from pt_neural._temporary import Spool
 from pt_neural.rankers.kept.kept import Kept
@@ -351,7 +351,10 @@ class LanguageModelRanker(RepresentationRanker):
             return ForwardIndex.build(path, corpus, fields=self.fields, overwrite=overwrite, verbose=verbose)
         require_same_fields(self.fields, corpus)
         path, kind = Path(path).expanduser(), {"type": corpus.ARTIFACT_TYPE, "format": corpus.ARTIFACT_FORMAT}
-        with atomic_directory(path, overwrite=overwrite, **kind) as directory:
+        with (
+            atomic_directory(path, overwrite=overwrite, **kind) as directory,
+            unchanged(corpus.path, corpus._metadata),
+        ):
             shutil.copytree(corpus.path, directory, dirs_exist_ok=True)
         return ForwardIndex(path)
 

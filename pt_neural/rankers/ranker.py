@@ -13,10 +13,10 @@ import pandas as pd
 import pyterrier as pt
 
 from pt_neural._arguments import checked_choice, checked_number
-from pt_neural._artifacts import METADATA, atomic_directory, read_metadata, write_metadata
-from pt_neural._files import ArtifactError, read_json, write_json
-from pt_neural._frames import with_scores
-from pt_neural.rankers.columns import accept_candidates, validated
+from pt_neural._artifacts import METADATA, atomic_directory, read_metadata, unchanged, write_metadata
+from pt_neural._files import ArtifactError, finite, read_json, read_object, write_json
+from pt_neural._frames import validated, with_scores
+from pt_neural.rankers.columns import accept_candidates
 from pt_neural.rankers.options import OPTIONS, RankerOptions, option_names, own_parameters, show_options
 from pt_neural.text import (
     TEXT_FIELDS,
@@ -200,7 +200,7 @@ class Ranker(pt.Transformer):
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Re-rank a result frame; see the class for the columns that it needs."""
         self.check_columns(inp, self)
-        return with_scores(inp, np.zeros(0) if inp.empty else self.score(inp))
+        return with_scores(inp, np.zeros(0) if inp.empty else self.finite_scores(inp))
 
     def check_columns(self, frame: pd.DataFrame, context: pt.Transformer) -> None:
         """Raise an error in the name of ``context`` if a frame lacks columns that are needed to score its rows."""
@@ -210,6 +210,13 @@ class Ranker(pt.Transformer):
     def _reads_kept(self) -> bool:
         """Whether documents are read by docno alone."""
         return self.kept_documents() is not None
+
+    def finite_scores(self, frame: pd.DataFrame) -> np.ndarray:
+        """What :meth:`score` gives; ArtifactError if a score is NaN or infinite, which only damaged weights give."""
+        scores = self.score(frame)
+        if not finite(scores):
+            raise ArtifactError(f"{self!r} or what it keeps is damaged: some scores are NaN or infinite")
+        return scores
 
     @abstractmethod
     def score(self, frame: pd.DataFrame) -> np.ndarray:
@@ -361,11 +368,13 @@ class Ranker(pt.Transformer):
             self._save_parts(directory)
 
     @classmethod
-    def load(cls, path: str | os.PathLike, **options: Any) -> Self:
+    def load(cls, path: str | os.PathLike, *, verify: bool | None = None, **options: Any) -> Self:
         """Read what :meth:`save` wrote.
 
         Args:
             path: The directory.
+            verify: Compare all files with the digests that were written with them. By default, only what ``from_url``
+                and ``from_hf`` of ``pt.Artifact`` have downloaded.
             **options: Arguments of the class to change that do not change the model, such as ``vectors=``.
 
         Raises:
@@ -374,9 +383,14 @@ class Ranker(pt.Transformer):
             ValueError: If an option can only be changed by fitting, or does not fit the model.
         """
         path = Path(path).expanduser()
-        found = read_metadata(path, type=TYPE, format=FORMAT).get("model")
-        if found != cls.artifact_format:
+        metadata = read_metadata(path, type=TYPE, format=FORMAT, verify=verify)
+        if (found := metadata.get("model")) != cls.artifact_format:
             raise ArtifactError(f"{path / METADATA} describes a ranker {found!r}, not {cls.artifact_format!r}")
+        with unchanged(path, metadata):
+            return cls._load(path, options)
+
+    @classmethod
+    def _load(cls, path: Path, options: Mapping[str, Any]) -> Self:
         arguments = cls._read_arguments(path)
         fixed = (set(cls._setting_names) | set(cls.components)) - set(cls.free_settings)
         if refused := fixed & options.keys():
@@ -388,7 +402,7 @@ class Ranker(pt.Transformer):
             model._load_parts(path)
         except ArtifactError:
             raise
-        except (RuntimeError, TypeError, ValueError, KeyError) as error:
+        except (RuntimeError, TypeError, ValueError, KeyError, OverflowError, MemoryError) as error:
             files = f"{path / 'weights.safetensors'} does not fit config.json and the other files"
             raise ArtifactError(f"{files}: {error}") from None
         model._history = _read_history(path / "history.json")
@@ -399,7 +413,7 @@ class Ranker(pt.Transformer):
     @classmethod
     def _read_arguments(cls, path: Path) -> dict[str, Any]:
         """The constructor's arguments, components included, of a saved model."""
-        config = read_json(path / "config.json")
+        config = read_object(path / "config.json")
         try:
             components = {name: load(path / name) for name, load in cls.components.items()}
         except FileNotFoundError as error:
@@ -409,8 +423,8 @@ class Ranker(pt.Transformer):
             cls(**arguments)
         except ArtifactError:
             raise
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise ArtifactError(f"{path / 'config.json'} is damaged: {error!r}") from None
+        except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
+            raise ArtifactError(f"{path / 'config.json'} is damaged: {error!r:.300}") from None
         return arguments
 
 

@@ -13,11 +13,11 @@ import pandas as pd
 import pyterrier as pt
 from scipy.sparse import csr_array
 
-from pt_neural._frames import with_scores
+from pt_neural._frames import validated, vectors_in, with_scores
 from pt_neural.cluster.building import build_by_shards, require_shards_for
 from pt_neural.cluster.workers import Workers
 from pt_neural.datasets.corpus_shards import CorpusShards
-from pt_neural.rankers.columns import accept_candidates, accept_text, distinct_queries, validated
+from pt_neural.rankers.columns import accept_candidates, accept_text, distinct_queries
 from pt_neural.rankers.kept.kept import Kept
 from pt_neural.rankers.kept.vectors import VectorTable
 from pt_neural.rankers.options import RepresentationOptions
@@ -203,7 +203,7 @@ class RepresentationRanker(Ranker):
         self._require_fitted()
         documents, document_rows = self._frame_representations(frame)
         if "query" not in frame:
-            queries = Vectors(np.stack(frame["query_vec"].to_list()))
+            queries = Vectors(vectors_in(frame, "query_vec", self))
             return self.score_pairs(queries, np.arange(len(frame)), documents, document_rows)
         query_rows, texts = distinct_queries(frame)
         size = self.queries_per_block
@@ -223,7 +223,7 @@ class RepresentationRanker(Ranker):
             self._kept.require_made_by(self)
             return self._kept.vectors, self._kept.rows(frame["docno"].to_list())
         if self.documents is None and not any(field in frame for field in self.fields):
-            return Vectors(np.stack(frame["doc_vec"].to_list())), np.arange(len(frame))
+            return Vectors(vectors_in(frame, "doc_vec", self)), np.arange(len(frame))
         rows, sequences, vocabulary = self._frame_documents(frame)
         return self._represent_distinct(sequences, vocabulary), rows
 
@@ -465,7 +465,8 @@ class QueryEncoder(_Face):
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Encode the queries of ``inp``."""
-        pt.validate.columns(inp, includes=["query"], context=self)
+        with validated(inp, self) as v:
+            v.columns(includes=["query"])
         if inp.empty:
             return inp.assign(query_vec=pd.Series(dtype=object, index=inp.index))
         rows, texts = distinct_queries(inp)
@@ -509,7 +510,7 @@ class TextScorer(_Face):
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Score the rows of ``inp``."""
         self.model.check_columns(inp, self)
-        return with_scores(inp, np.zeros(0) if inp.empty else self.model.score(inp))
+        return with_scores(inp, np.zeros(0) if inp.empty else self.model.finite_scores(inp))
 
     def __repr__(self) -> str:
         return f"{self.model!r}.text_scorer()"

@@ -9,7 +9,8 @@ import pandas as pd
 import pyterrier as pt
 
 from pt_neural._arguments import checked_number
-from pt_neural._frames import Hits, retrieved_frame
+from pt_neural._files import ArtifactError
+from pt_neural._frames import Hits, retrieved_frame, validated
 from pt_neural.rankers.columns import distinct_queries
 from pt_neural.rankers.kept.kept import Kept
 from pt_neural.rankers.ranker import Ranker
@@ -55,7 +56,8 @@ class Retriever(pt.Transformer):
         Returns:
             The columns of the queries with ``docno, score, rank``, by query and rank.
         """
-        pt.validate.query_frame(inp, ["query"], context=self)
+        with validated(inp, self) as v:
+            v.query_frame(["query"])
         if inp.empty:
             return retrieved_frame(inp, [], pd.array([], dtype="str"))
         self._kept.require_made_by(self.model)
@@ -126,6 +128,9 @@ def search(
         kept: The documents.
         num_results: How many documents to find for each query.
         progress: Called after each block.
+
+    Raises:
+        ArtifactError: If a score is NaN or infinite, which only damaged weights give.
     """
     numbers = np.arange(num_queries)
     parts = [numbers[start : start + QUERIES_PER_BLOCK] for start in range(0, len(numbers), QUERIES_PER_BLOCK)]
@@ -134,7 +139,10 @@ def search(
     for start in block_starts(kept):
         block = slice(start, min(start + DOCUMENTS_PER_BLOCK, len(kept)))
         for part, some in parts:
-            for number, scores in zip(part, model.score_all(some, kept, block), strict=True):
+            scored = model.score_all(some, kept, block)
+            if not scored.max(initial=-np.inf) < np.inf:
+                raise ArtifactError(f"{model!r} or {kept.path} is damaged: some scores are NaN or infinite")
+            for number, scores in zip(part, scored, strict=True):
                 found[number].add(scores, start)
         progress()
     return [one.ranked() for one in found]

@@ -1,7 +1,7 @@
 """Rankers that learn from judgements: a reader turns texts into tensors, and a network scores them."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,8 @@ import pyterrier as pt
 import torch
 from torch import nn
 
-from pt_neural._files import read_tensors, write_tensors
+from pt_neural._files import finite, read_tensors, write_tensors
+from pt_neural._forks import without_lost_threads
 from pt_neural._frames import require_columns
 from pt_neural.rankers.columns import distinct_queries
 from pt_neural.rankers.options import TrainedOptions
@@ -80,7 +81,11 @@ class Trained(Ranker, pt.Estimator):
 
     @abstractmethod
     def make_network(self, reader: Reader) -> nn.Module:
-        """A new network for what a reader gives."""
+        """A new network for what a reader gives.
+
+        Loading calls this on torch's meta device first, to compare shapes before they take memory: it must not read
+        the values of tensors that it makes.
+        """
 
     @abstractmethod
     def _scorer(self, reader: Reader, frame: pd.DataFrame) -> Scorer:
@@ -310,12 +315,14 @@ class Trained(Ranker, pt.Estimator):
                     evaluate = clock.timed(self._dev_measure(reader, network, *dev, training))
         clock.prepared()
         try:
-            train(network, batches, loss, training, evaluate=evaluate, history=history, origin=origin)
+            precision = train(network, batches, loss, training, evaluate=evaluate, history=history, origin=origin)
         except KeyboardInterrupt:
             if epochs_done(history):
                 self._finish(reader, network, history, report())
             raise
-        self._finish(reader, network, history, from_first(lambda: report().concluded(history, training, clock)))
+        self._finish(
+            reader, network, history, from_first(lambda: report().concluded(history, training, clock, precision))
+        )
 
     def _dev_measure(
         self, reader: Reader, network: nn.Module, frame: pd.DataFrame, qrels: pd.DataFrame | None, training: Training
@@ -371,9 +378,12 @@ class Trained(Ranker, pt.Estimator):
         self.reader.save(directory / "reader")
 
     def _load_parts(self, directory: Path) -> None:
+        without_lost_threads()
         weights = read_tensors(directory / "weights.safetensors")
         reader = self.make_reader()
         reader.load(directory / "reader")
+        with torch.device("meta"):  # which takes no memory, whatever the sizes
+            require_weights(weights, self.make_network(reader))
         with torch.random.fork_rng(devices=[]):  # the random numbers of the user stay as they are
             network = self.make_network(reader)
         network.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
@@ -398,6 +408,26 @@ class Trained(Ranker, pt.Estimator):
             for documents, pairs in blocks:
                 yield documents, pairs
                 progress.update(len(pairs))
+
+
+def require_weights(weights: Mapping[str, np.ndarray], network: nn.Module) -> None:
+    """Raise ValueError unless these are the weights of such a network, all of them numbers, and of its types.
+
+    Example::
+
+        with torch.device("meta"):
+            require_weights(read_tensors("weights.safetensors"), nn.Linear(3, 2))
+    """
+    expected = network.state_dict()
+    if weights.keys() != expected.keys():
+        raise ValueError(f"only one of both has {', '.join(sorted(weights.keys() ^ expected.keys()))}")
+    for name, weight in expected.items():
+        shape, kind = tuple(weight.shape), str(weight.dtype).removeprefix("torch.")
+        array = weights[name]
+        if array.shape != shape or array.dtype != kind:
+            raise ValueError(f"{name} is {array.dtype} of shape {array.shape}, not {kind} of shape {shape}")
+        if not finite(array):
+            raise ValueError(f"{name} holds NaN or infinity")
 
 
 def copy_weights(start: nn.Module, network: nn.Module) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pt_neural._files import ArtifactError, load_array, read_json, write_json
+from pt_neural._files import ArtifactError, is_count, load_array, read_object, write_array, write_json
 from pt_neural.text.counts import bag_of_words
 from pt_neural.text.packed import PackedSequences, offsets_of
 from pt_neural.text.vocabulary import Vocabulary
@@ -88,15 +88,15 @@ class Bigrams:
         directory = Path(directory)
         directory.mkdir(parents=True, exist_ok=True)
         for name in _ARRAYS:
-            np.save(directory / f"{name}.npy", getattr(self, name), allow_pickle=False)
+            write_array(directory / f"{name}.npy", getattr(self, name))
         write_json(directory / "bigrams.json", {name: getattr(self, name) for name in _SIZES})
 
     @classmethod
     def load(cls, directory: str | Path) -> "Bigrams":
         """Read what :meth:`save` wrote; ArtifactError names the file that is missing, damaged or does not fit."""
         directory = Path(directory)
-        sizes = read_json(directory / "bigrams.json")
-        if not isinstance(sizes, dict) or not all(type(sizes.get(name)) is int for name in _SIZES):
+        sizes = read_object(directory / "bigrams.json")
+        if not all(is_count(sizes.get(name)) for name in _SIZES):
             raise ArtifactError(f"{directory / 'bigrams.json'} is damaged: {' or '.join(_SIZES)} is missing")
         arrays = [load_array(directory / f"{name}.npy", dtype=np.int64, memory_map=False) for name in _ARRAYS]
         try:

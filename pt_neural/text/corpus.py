@@ -4,6 +4,7 @@ import numbers
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -88,9 +89,10 @@ class TermSpool:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._file.close()
-        self._offsets.close()
-        self._raw.unlink(missing_ok=True)
+        with ExitStack() as closing:  # all of them, even if the disk is full
+            closing.callback(self._raw.unlink, missing_ok=True)
+            closing.callback(self._file.close)
+            closing.callback(self._offsets.close)
 
     def __len__(self) -> int:
         return len(self._offsets) - 1 + len(self._pending_lengths)
@@ -135,11 +137,11 @@ class TermSpool:
         ids = np.full(len(self._numbers), -1, dtype=np.int32)
         ids[kept] = np.arange(len(kept), dtype=np.int32)
         size = self._raw.stat().st_size // ids.itemsize
-        terms = np.lib.format.open_memmap(self.directory / "terms.npy", mode="w+", dtype=np.int32, shape=(size,))
+        terms = GrowingArray(self.directory / "terms.npy", np.int32)
         with self._raw.open("rb") as raw:
-            for start in range(0, size, _BLOCK):
-                terms[start : start + _BLOCK] = ids[np.fromfile(raw, dtype=np.int32, count=_BLOCK)]
-        terms.flush()
+            for _ in range(0, size, _BLOCK):
+                terms.append(ids[np.fromfile(raw, dtype=np.int32, count=_BLOCK)])
+        terms.close()
 
 
 def load_sequences(directory: Path) -> PackedSequences:

@@ -2,13 +2,14 @@
 
 import mmap
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from pt_neural._files import ArtifactError, GrowingArray, load_array, map_bytes
+from pt_neural._files import ArtifactError, GrowingArray, load_array, map_bytes, write_array
 from pt_neural._frames import tie_order
 
 BLOCK = 8192  # docnos hashed, written or read at a time
@@ -93,7 +94,7 @@ class DocnoTable:
     def tie_order(self, rows: np.ndarray) -> np.ndarray:
         """The place of each of these documents among equal scores, int64: in descending order of docno."""
         distinct, places = np.unique(rows, return_inverse=True)
-        starts, ends = self._offsets[distinct], self._offsets[distinct + 1] - 1
+        starts, ends = self._places(distinct)
         width = int((ends - starts).max(initial=1))
         if width > LONG:
             return tie_order(np.array(self._read(distinct), dtype=object))[places]
@@ -109,10 +110,18 @@ class DocnoTable:
         if ((rows < 0) | (rows >= len(self))).any():
             raise ArtifactError(f"{self.directory / ROWS} is damaged: it names documents that do not exist")
 
+    def _places(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Where docnos start and end, without their line breaks."""
+        starts, ends = self._offsets[rows], self._offsets[rows + 1] - 1
+        if ((starts < 0) | (starts > ends) | (ends >= len(self._names))).any():
+            raise ArtifactError(f"{self.directory / OFFSETS} is damaged: its numbers do not rise")
+        return starts, ends
+
     def _read(self, rows: np.ndarray) -> list[str]:
-        names, starts, ends = self._names, self._offsets[rows].tolist(), self._offsets[rows + 1].tolist()
+        starts, ends = self._places(rows)
+        names = self._names
         try:
-            return [names[start : end - 1].decode() for start, end in zip(starts, ends, strict=True)]
+            return [names[start:end].decode() for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
         except UnicodeDecodeError as error:
             raise ArtifactError(f"{self.directory / NAMES} is damaged: {error}") from None
 
@@ -162,9 +171,11 @@ class DocnoWriter:
             self.add(docno)
 
     def __exit__(self, kind: type | None, *_: Any) -> None:
-        self._flush()
-        for file in (self._names, self._offsets, self._hashes):
-            file.close()
+        with ExitStack() as closing:  # all of them, even if the disk is full
+            for file in (self._names, self._offsets, self._hashes):
+                closing.callback(file.close)
+            if kind is None:
+                self._flush()
         if kind is None:
             self._sort()
 
@@ -184,7 +195,7 @@ class DocnoWriter:
             sorted_hashes.append(hashes[rows[start : start + BLOCK]])
         sorted_hashes.close()
         del hashes
-        np.save(self.directory / ROWS, rows)
+        write_array(self.directory / ROWS, rows)
         del rows
         if self.unique:
             self._refuse_duplicates()
@@ -243,4 +254,8 @@ class DistinctDocnos:
 
 def hash_docnos(docnos: np.ndarray) -> np.ndarray:
     """A hash of each docno, uint64, the same on all machines; ``docnos`` is an array of objects."""
-    return pd.util.hash_array(docnos, categorize=False)
+    try:
+        return pd.util.hash_array(docnos, categorize=False)
+    except UnicodeEncodeError:  # half a character, which no docno of a collection holds
+        whole = [str(docno).encode(errors="replace").decode() for docno in docnos]
+        return pd.util.hash_array(np.array(whole, dtype=object), categorize=False)

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack, closing
 from functools import cached_property, partial
 from itertools import accumulate, chain
 from pathlib import Path
@@ -10,8 +11,15 @@ from typing import Any
 import numpy as np
 import pyterrier as pt
 
-from pt_neural._artifacts import METADATA, atomic_directory, read_metadata, write_metadata
-from pt_neural._files import ArtifactError, GrowingArray, load_array
+from pt_neural._artifacts import (
+    METADATA,
+    atomic_directory,
+    opened_lazily,
+    read_metadata,
+    require_unchanged,
+    write_metadata,
+)
+from pt_neural._files import ArtifactError, GrowingArray, is_count, load_array, within
 from pt_neural.cluster.building import build_by_shards, require_shards_for
 from pt_neural.cluster.workers import Workers
 from pt_neural.datasets.corpus_shards import CorpusShards
@@ -31,6 +39,8 @@ class ForwardIndex(pt.Artifact):
 
     Args:
         path: A directory that :meth:`build` wrote.
+        verify: Compare all files with the digests that were written with them, which reads them all. By default, only
+            what ``from_url`` and ``from_hf`` have downloaded.
 
     Raises:
         FileNotFoundError: If there is no such directory.
@@ -46,11 +56,13 @@ class ForwardIndex(pt.Artifact):
     ARTIFACT_TYPE = "forward_index"
     ARTIFACT_FORMAT = "pt_neural"
 
-    def __init__(self, path: str | os.PathLike):
+    def __init__(self, path: str | os.PathLike, *, verify: bool | None = None):
         super().__init__(Path(path).expanduser().absolute())
-        self._metadata = read_metadata(self.path, type=self.ARTIFACT_TYPE, format=self.ARTIFACT_FORMAT)
-        if not isinstance(self._metadata.get("num_documents"), int):
-            raise ArtifactError(f"{self.path / METADATA} is damaged: it does not say num_documents")
+        kind = {"type": self.ARTIFACT_TYPE, "format": self.ARTIFACT_FORMAT}
+        self._metadata = read_metadata(self.path, **kind, verify=verify)
+        number, fields = self._metadata.get("num_documents"), self._metadata.get("fields", [])
+        if not is_count(number) or not isinstance(fields, list) or not all(isinstance(name, str) for name in fields):
+            raise ArtifactError(f"{self.path / METADATA} is damaged: it does not say num_documents and fields")
 
     @classmethod
     def build(
@@ -123,19 +135,22 @@ class ForwardIndex(pt.Artifact):
         """
         path, kind = Path(path).expanduser(), {"type": cls.ARTIFACT_TYPE, "format": cls.ARTIFACT_FORMAT}
         places = [Path(getattr(part, "path", part)) for part in parts]
-        if len({cls(place).fields for place in places}) != 1:
-            raise ValueError(f"indexes of the same fields can be joined, not {[cls(place).fields for place in places]}")
+        opened = [cls(place) for place in places]
+        if len({index.fields for index in opened}) != 1:
+            raise ValueError(f"indexes of the same fields can be joined, not {[index.fields for index in opened]}")
         vocabulary = Vocabulary.union(
             cls(place).vocabulary for place in places
         )  # each is read again, and never two at a time
         with atomic_directory(path, overwrite=overwrite, **kind) as directory:
             vocabulary.save(directory / "vocabulary")
-            fields = list(cls(places[0]).fields)
+            fields = list(opened[0].fields)
             with DocnoWriter(directory) as docnos, _Arrays(directory, len(fields)) as arrays:
                 for place in places:
                     index = cls(place)
                     docnos.extend(index.docnos)
                     arrays.add(index.all(), index.vocabulary.mapping_to(vocabulary))
+            for index in opened:
+                require_unchanged(index.path, index._metadata)
             write_metadata(directory, **kind, num_documents=vocabulary.num_documents, fields=fields)
         return cls(path)
 
@@ -144,17 +159,20 @@ class ForwardIndex(pt.Artifact):
         """The fields that were tokenised."""
         return tuple(self._metadata.get("fields", ()))
 
-    @cached_property
+    @opened_lazily
     def docnos(self) -> DocnoTable:
         """The docnos on disk, in the order of the collection; a list of them is ``list(index.docnos)``."""
         return docno_table(self.path, len(self))
 
-    @cached_property
+    @opened_lazily
     def vocabulary(self) -> Vocabulary:
         """All terms, with their collection and document frequencies."""
-        return Vocabulary.load(self.path / "vocabulary")
+        vocabulary = Vocabulary.load(self.path / "vocabulary")
+        if vocabulary.collection_frequency is None or vocabulary.document_frequency is None:
+            raise ArtifactError(f"{self.path / 'vocabulary' / 'counts.json'} is damaged: no frequencies")
+        return vocabulary
 
-    @cached_property
+    @opened_lazily
     def _sequences(self) -> PackedSequences:
         try:
             sequences = load_sequences(self.path)
@@ -176,7 +194,22 @@ class ForwardIndex(pt.Artifact):
 
     def all(self) -> PackedSequences:
         """The term sequences of all documents, memory-mapped, in the order of :attr:`docnos`."""
-        return self._sequences
+        return self._all
+
+    @cached_property
+    def _all(self) -> PackedSequences:
+        return self._known(self._sequences)
+
+    def _known(self, sequences: PackedSequences) -> PackedSequences:
+        """Sequences as they are; ArtifactError if the vocabulary does not have their terms.
+
+        They are checked when they are read: whoever needs a few documents of a huge collection does not wait for all.
+        """
+        if not within(sequences.terms, len(self.vocabulary)):
+            raise ArtifactError(
+                f"{self.path / 'terms.npy'} is damaged: it holds terms that the vocabulary does not have"
+            )
+        return sequences
 
     def rows(self, docnos: Iterable[str]) -> np.ndarray:
         """The rows of documents, int64, with -1 for unknown docnos; takes a list, an array or a column of a frame."""
@@ -204,13 +237,13 @@ class ForwardIndex(pt.Artifact):
         Raises:
             ValueError: If a docno is not in the index.
         """
-        return self._sequences.take(self.known_rows(docnos))
+        return self._known(self._sequences.take(self.known_rows(docnos)))
 
     def __len__(self) -> int:
         return self._metadata["num_documents"]
 
     def __reduce__(self) -> tuple:
-        return ForwardIndex, (str(self.path),)
+        return partial(ForwardIndex, verify=False), (str(self.path),)
 
     def __repr__(self) -> str:
         return f"ForwardIndex({Path(self.path).name!r}, {len(self):,} documents)"
@@ -231,9 +264,10 @@ class _FieldEnds:
         if len(self._pending) == _BLOCK:
             self._flush()
 
-    def __exit__(self, *exception: object) -> None:
-        self._flush()
-        self._file.close()
+    def __exit__(self, kind: type | None, *_: Any) -> None:
+        with closing(self._file):
+            if kind is None:
+                self._flush()
 
     def _flush(self) -> None:
         self._file.append(np.array(self._pending, dtype=np.int32))
@@ -261,11 +295,17 @@ class _Arrays:
             self._ends.append(sequences.field_ends[start : start + _BLOCK])
 
     def __exit__(self, *exception: object) -> None:
-        for array in (self._terms, self._offsets, self._ends):
-            array.close()
+        with ExitStack() as files:  # all of them are closed, even if the disk is full
+            for array in (self._terms, self._offsets, self._ends):
+                files.callback(array.close)
 
 
 def _fit(ends: np.ndarray, offsets: np.ndarray) -> bool:
-    """Whether the last field of each document ends where the next document starts."""
+    """Whether fields end one after the other, and the last one of each document where the next document starts."""
     blocks = (slice(start, start + _BLOCK) for start in range(0, len(ends), _BLOCK))
-    return all((ends[block, -1] == offsets[1:][block] - offsets[:-1][block]).all() for block in blocks)
+    return all(
+        (ends[block, -1] == offsets[1:][block] - offsets[:-1][block]).all()
+        and (ends[block, 0] >= 0).all()
+        and (ends[block, 1:] >= ends[block, :-1]).all()
+        for block in blocks
+    )

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 from scipy.sparse import csr_array
 
-from pt_neural._files import ArtifactError, read_json, write_json
+from pt_neural._arguments import checked_integers
+from pt_neural._files import ArtifactError, read_object, write_json
 from pt_neural.text.packed import offsets_of
 from pt_neural.text.vocabulary import Vocabulary, read_lines, write_lines
 
@@ -99,12 +100,15 @@ class WordHashing:
         write_json(directory / "ngrams.json", {"sizes": list(self.sizes)})
 
     @classmethod
-    def load(cls, directory: str | Path) -> "WordHashing":
-        """Read what :meth:`save` wrote; ArtifactError names a file that is missing or damaged."""
+    def load(cls, directory: str | Path, sizes: Sequence[int]) -> "WordHashing":
+        """Read what :meth:`save` wrote; ArtifactError names a file that is missing or damaged, or has other sizes."""
         directory = Path(directory)
-        ngrams, settings = read_lines(directory / "ngrams.txt"), read_json(directory / "ngrams.json")
+        ngrams, settings = read_lines(directory / "ngrams.txt"), read_object(directory / "ngrams.json")
         try:
-            return cls(ngrams, settings["sizes"])
+            found = checked_integers("sizes", settings["sizes"], least=1)
+            if set(found) != set(sizes):
+                raise ValueError(f"sizes are {found}, not {tuple(sizes)}")
+            return cls(ngrams, found)
         except (KeyError, TypeError, ValueError) as error:
             raise ArtifactError(f"{directory / 'ngrams.json'} or ngrams.txt is damaged: {error!r}") from None
 

@@ -5,7 +5,7 @@ from itertools import chain
 
 import numpy as np
 
-_BLOCK = 1 << 20  # numbers compared at a time
+from pt_neural._files import rise
 
 
 class PackedSequences:
@@ -89,14 +89,6 @@ def offsets_of(lengths: np.ndarray) -> np.ndarray:
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
-
-
-def rise(offsets: np.ndarray, last: int) -> bool:
-    """Whether numbers rise from 0 to ``last``, compared block by block, as there may be many on disk."""
-    if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != last:
-        return False
-    blocks = (offsets[start : start + _BLOCK + 1] for start in range(0, len(offsets), _BLOCK))
-    return not any((block[1:] < block[:-1]).any() for block in blocks)
 
 
 def ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:

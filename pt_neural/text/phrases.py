@@ -42,8 +42,8 @@ class Phrases:
         sizes = [self.num_words, *map(len, self.keys)]
         self.starts = np.cumsum([0, *sizes])
         for length, (array, size) in enumerate(zip(self.keys, sizes[:-1], strict=True), start=2):
-            inside = not len(array) or (array[0] >= 0 and array[-1] < size * self.num_words)
-            if array.ndim != 1 or (np.diff(array) <= 0).any() or not inside:
+            inside = array.ndim == 1 and (not len(array) or (array[0] >= 0 and array[-1] < size * self.num_words))
+            if not inside or (array[1:] <= array[:-1]).any():
                 raise ValueError(f"keys of phrases of {length} words must rise, and name known phrases and words")
 
     @classmethod

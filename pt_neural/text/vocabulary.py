@@ -9,7 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from pt_neural._files import ArtifactError, load_array, read_json, reading, write_json
+from pt_neural._files import (
+    ArtifactError,
+    is_count,
+    load_array,
+    read_object,
+    reading,
+    within,
+    write_array,
+    write_json,
+)
 from pt_neural.text.packed import PackedSequences
 
 
@@ -143,7 +152,7 @@ class Vocabulary:
         write_lines(directory / "terms.txt", self.terms)
         counted = [name for name in _FREQUENCIES if getattr(self, name) is not None]
         for name in counted:
-            np.save(directory / f"{name}.npy", getattr(self, name), allow_pickle=False)
+            write_array(directory / f"{name}.npy", getattr(self, name))
         write_json(directory / "counts.json", {"num_documents": self.num_documents, "counted": counted})
 
     @classmethod
@@ -151,19 +160,24 @@ class Vocabulary:
         """Read what :meth:`save` wrote; ArtifactError names the file that is missing, damaged or does not fit."""
         directory = Path(directory)
         terms = read_lines(directory / "terms.txt")
-        counts = read_json(directory / "counts.json")
-        if not isinstance(counts, dict) or not {"num_documents", "counted"} <= counts.keys():
-            raise ArtifactError(f"{directory / 'counts.json'} is damaged: num_documents or counted is missing")
-        frequencies = {}
-        for name in _FREQUENCIES:
-            if name in counts["counted"]:
-                frequencies[name] = load_array(directory / f"{name}.npy", dtype=np.int64, memory_map=False)
+        counts = read_object(directory / "counts.json")
+        num_documents, counted = counts.get("num_documents"), counts.get("counted")
+        if not is_count(num_documents) or not isinstance(counted, list):
+            raise ArtifactError(f"{directory / 'counts.json'} is damaged: it does not say num_documents and counted")
+        frequencies, ends = {}, (MOST, num_documents + 1)
+        for name, end in zip(_FREQUENCIES, ends, strict=True):
+            if name in counted:
+                file = directory / f"{name}.npy"
+                frequencies[name] = load_array(file, dtype=np.int64, memory_map=False)
+                if not within(frequencies[name], end):
+                    raise ArtifactError(f"{file} is damaged: it holds counts below 0 or above {end - 1:,}")
         try:
-            return cls(terms, num_documents=counts["num_documents"], **frequencies)
+            return cls(terms, num_documents=num_documents, **frequencies)
         except ValueError as error:
             raise ArtifactError(f"{directory / 'terms.txt'} is damaged or does not fit its counts: {error}") from None
 
 
+MOST = 2**40  # counts are below, so that those of eight million terms add up to an int64
 _FREQUENCIES = ("collection_frequency", "document_frequency")
 
 
@@ -216,7 +230,7 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
 
 def read_lines(path: Path) -> list[str]:
     """Read what :func:`write_lines` wrote; ArtifactError if the file is missing or damaged."""
-    with reading(path, UnicodeDecodeError):
+    with reading(path):
         text = path.read_bytes().decode("utf-8", errors="surrogatepass")
     *lines, rest = text.split("\n")  # only a line feed ends a line
     if rest:

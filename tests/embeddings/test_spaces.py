@@ -95,6 +95,7 @@ def test_counts_and_odd_words_survive(tmp_path):
     loaded = EmbeddingSpaces.load(tmp_path / "spaces").vocabulary
     assert loaded.terms == vocabulary.terms
     assert loaded.collection_frequency.tolist() == [4, 3, 2, 1]
+    assert "\udc80" in EmbeddingSpaces.load(tmp_path / "spaces").neighbours("", k=4)["word"].tolist()
     assert loaded.num_documents == 9
 
 

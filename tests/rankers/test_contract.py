@@ -1,10 +1,14 @@
 """What every ranker promises, whatever its model. A new row of the registry is tested here without another line."""
 
 import inspect
+import json
 import pickle
+import resource
+import shutil
 import warnings
 from copy import deepcopy
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,7 +20,9 @@ from hypothesis import strategies as st
 from joblib import Parallel, delayed
 
 import pt_neural as pn
+from pt_neural._files import ArtifactError, read_tensors, write_tensors
 from pt_neural.rankers import Ranker
+from pt_neural.rankers.registry import load_ranker
 from pt_neural.training.processes import _read, _write
 from tests.rankers.fitted import (
     BARE,
@@ -317,3 +323,63 @@ del tested  # pytest would run the last one twice
 def test_fit_returns_the_model():
     model = unfitted("TFIDF")
     assert fit(model) is model
+
+
+WEIGHTS = [name for name in NAMES if name not in ("DESM", "Rocchio", "TFIDF", "TopicCosine")]
+
+
+@pytest.fixture
+def weights(request, tmp_path) -> Path:
+    """The file of the weights of a copy of a saved ranker."""
+    return Path(shutil.copytree(saved(request.param), tmp_path / "copy")) / "weights.safetensors"
+
+
+def refuse(weights: Path, message: str) -> None:
+    with pytest.raises(ArtifactError, match=message) as raised:
+        load_ranker(weights.parent)
+    assert str(weights) in str(raised.value)
+
+
+@pytest.mark.parametrize("weights", WEIGHTS, indirect=True)
+def test_weights_that_are_labelled_as_another_type_are_refused(weights):
+    content = weights.read_bytes()
+    end = 8 + int.from_bytes(content[:8], "little")
+    header = content[8:end]
+    for before, after in ((b'"F32"', b'"I32"'), (b'"F32"', b'"U32"'), (b'"I32"', b'"F32"')):
+        relabelled = header.replace(before, after, 1)
+        weights.write_bytes(content[:8] + relabelled + content[end:])
+        if relabelled != header:
+            refuse(weights, "32")
+
+
+@pytest.mark.parametrize("weights", WEIGHTS, indirect=True)
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_weights_that_are_no_numbers_are_refused(weights, value):
+    arrays = read_tensors(weights)
+    for name, array in arrays.items():
+        if array.dtype == np.float32 and array.size:
+            damaged = array.copy()
+            damaged.flat[-1] = value
+            write_tensors(weights, {**arrays, name: damaged})
+            refuse(weights, "NaN or infinity|not probabilities")
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_networks_that_are_too_large_take_no_memory(name, tmp_path):
+    copy = Path(shutil.copytree(saved(name), tmp_path / "copy"))
+    config = json.loads((copy / "config.json").read_text())
+    for setting, value in config["settings"].items():
+        sizes = [300_000_000, *value[1:]] if setting == "layers" else 300_000_000
+        if setting in ("layers", "dim", "filters", "hidden", "projection", "document_units"):
+            changed = {**config, "settings": {**config["settings"], setting: sizes}}
+            (copy / "config.json").write_text(json.dumps(changed))
+            refuse(copy / "weights.safetensors", "of shape")  # of at least 1.2 GB
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 4 << 20  # KB
+
+
+@pytest.mark.parametrize("name", [name for name in KEEPERS if name != "TFIDF"])
+def test_scores_that_are_no_numbers_are_an_error(name, monkeypatch):
+    model = like(name)
+    monkeypatch.setattr(model, "score_pairs", lambda queries, rows, *documents: np.full(len(rows), np.nan))
+    with pytest.raises(ArtifactError, match="some scores are NaN or infinite"):
+        model.transform(CANDIDATES)

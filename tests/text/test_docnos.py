@@ -8,7 +8,7 @@ import pytest
 from pt_neural._files import ArtifactError
 from pt_neural._frames import tie_order
 from pt_neural.text import docnos as module
-from pt_neural.text.docnos import DistinctDocnos, DocnoTable, DocnoWriter, hash_docnos
+from pt_neural.text.docnos import OFFSETS, DistinctDocnos, DocnoTable, DocnoWriter, hash_docnos
 
 HOSTILE = ["d1", "D1", "007", "7", "07", "é", "日本", "d 1", " d1", "d1\t", "x" * 30_000, "d1\r", "-1", "nan", "None"]
 
@@ -39,6 +39,7 @@ def test_what_is_no_docno_is_not_found(tmp_path):
     table = write(tmp_path / "table", HOSTILE)
     assert table.rows(["d2", 7, None, float("nan"), "", "7 "]).tolist() == [-1] * 6
     assert table.rows(pd.Series(["7", "d1"], dtype="str")).tolist() == [3, 0]
+    assert table.rows(["d2\ud800", "d1", "\udce9"]).tolist() == [-1, 0, -1]
     assert table.rows([]).tolist() == []
 
 
@@ -149,3 +150,16 @@ def test_docnos_that_may_repeat(tmp_path):
     with DocnoWriter(tmp_path, unique=False) as writer:
         writer.extend(["a", "b", "a"])
     assert DocnoTable(tmp_path).rows(["a", "b"]).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("offset", [-1, 2**62, 0])
+def test_offsets_that_do_not_rise_are_named(tmp_path, offset):
+    with DocnoWriter(tmp_path) as docnos:
+        docnos.extend(["d1", "d2", "d3", "d4"])
+    offsets = np.load(tmp_path / OFFSETS)
+    offsets[2] = offset
+    np.save(tmp_path / OFFSETS, offsets)
+    table = DocnoTable(tmp_path)
+    for read in (list, lambda table: table.tie_order(np.arange(4))):
+        with pytest.raises(ArtifactError, match=r"docnos\.offsets\.npy is damaged"):
+            read(table)

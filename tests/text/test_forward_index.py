@@ -1,3 +1,4 @@
+import json
 import pickle
 import tracemalloc
 
@@ -161,3 +162,31 @@ def test_opening_reads_no_docnos(tmp_path, monkeypatch):
     monkeypatch.setattr(DocnoTable, "_read", lambda table, rows: read.extend(rows) or of_rows(table, rows))
     assert pickle.loads(pickle.dumps(index)).rows(["d19999", "d0"]).tolist() == [19_999, 0]
     assert len(read) < 10
+
+
+@pytest.mark.parametrize("term", [2_000_000_000, 2**31 - 1, -2, -(2**31)])
+def test_terms_that_the_vocabulary_does_not_have_are_named(index, term):
+    terms = np.load(index.path / "terms.npy")
+    terms[5] = term
+    np.save(index.path / "terms.npy", terms)
+    with pytest.raises(ArtifactError, match=r"terms\.npy is damaged"):
+        ForwardIndex(index.path).all()
+
+
+@pytest.mark.parametrize("end", [-1, 10_000])
+def test_fields_that_end_outside_of_their_document_are_named(index, end):
+    ends = np.load(index.path / "field_ends.npy")
+    ends[2, 0] = end
+    np.save(index.path / "field_ends.npy", ends)
+    with pytest.raises(ArtifactError, match=r"field_ends\.npy does not fit"):
+        ForwardIndex(index.path).all()
+
+
+@pytest.mark.parametrize(
+    "change", [{"num_documents": -1}, {"num_documents": 2**70}, {"fields": "text"}, {"fields": [1]}]
+)
+def test_metadata_of_another_kind_are_named(index, change):
+    path = index.path / "pt_meta.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    with pytest.raises(ArtifactError, match=r"pt_meta\.json is damaged"):
+        ForwardIndex(index.path)

@@ -77,7 +77,11 @@ def test_save_and_load(tmp_path):
     words = [*tokenise("Grüße 東京 naïve हिन्दी 𐐀𐐁 a\u0301x ½ x\x85y x\u2028y"), "\ud800"]
     hashing = WordHashing.build(words, sizes=(2, 3))
     hashing.save(tmp_path)
-    loaded = WordHashing.load(tmp_path)
+    loaded = WordHashing.load(tmp_path, (2, 3))
+    with pytest.raises(
+        ArtifactError, match=r"ngrams\.json or ngrams\.txt is damaged: .*sizes are \(2, 3\), not \(3,\)"
+    ):
+        WordHashing.load(tmp_path, (3,))
     assert (loaded.ngrams, loaded.sizes) == (hashing.ngrams, hashing.sizes)
     np.testing.assert_array_equal(loaded.bags(words).toarray(), hashing.bags(words).toarray())
 
@@ -86,15 +90,15 @@ def test_damage_is_named(tmp_path):
     WordHashing.build(["boy"]).save(tmp_path)
     for damage in ("{}", "[]", '{"sizes": [0]}', '{"sizes": "three"}', '{"sizes": null}'):
         (tmp_path / "ngrams.json").write_text(damage)
-        with pytest.raises(ArtifactError, match=r"ngrams\.json or ngrams\.txt is damaged"):
-            WordHashing.load(tmp_path)
+        with pytest.raises(ArtifactError, match=r"ngrams\.json (or ngrams\.txt )?is damaged"):
+            WordHashing.load(tmp_path, (3,))
     WordHashing.build(["boy"]).save(tmp_path)
     (tmp_path / "ngrams.txt").write_text("#bo\n#bo\n")
     with pytest.raises(ArtifactError, match="must be distinct"):
-        WordHashing.load(tmp_path)
+        WordHashing.load(tmp_path, (3,))
     (tmp_path / "ngrams.txt").unlink()
     with pytest.raises(ArtifactError, match=r"ngrams\.txt is missing"):
-        WordHashing.load(tmp_path)
+        WordHashing.load(tmp_path, (3,))
 
 
 def test_clear_errors_and_repr():

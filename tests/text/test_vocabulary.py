@@ -120,3 +120,35 @@ def test_a_vocabulary_after_another_keeps_its_ids():
     assert grown.document_frequency.tolist() == [0, 2, 1, 1]
     assert grown.num_documents == 2
     assert Vocabulary(["a"]).after(first).collection_frequency is None
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        '{"num_documents": 4, "counted": 0}',
+        '{"num_documents": Infinity, "counted": []}',
+        '{"num_documents": -1, "counted": []}',
+        '{"num_documents": "4", "counted": []}',
+        '{"num_documents": ' + "9" * 5000 + ', "counted": []}',
+        '{"a": ' * 100_000,
+        "[]",
+        "null",
+    ],
+)
+def test_counts_that_are_none_are_damage(tmp_path, counts):
+    Vocabulary.build(DOCUMENTS).save(tmp_path)
+    (tmp_path / "counts.json").write_text(counts)
+    with pytest.raises(ArtifactError, match=r"counts\.json is damaged"):
+        Vocabulary.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "count"), [("document_frequency", 5), ("document_frequency", -1), ("collection_frequency", 2**62)]
+)
+def test_frequencies_that_cannot_be_are_damage(tmp_path, name, count):
+    Vocabulary.build(DOCUMENTS).save(tmp_path)
+    frequency = np.load(tmp_path / f"{name}.npy")
+    frequency[1] = count
+    np.save(tmp_path / f"{name}.npy", frequency)
+    with pytest.raises(ArtifactError, match=rf"{name}\.npy is damaged"):
+        Vocabulary.load(tmp_path)

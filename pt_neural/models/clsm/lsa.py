@@ -9,7 +9,7 @@ import pandas as pd
 from scipy.sparse import csr_array
 
 from pt_neural._arguments import checked_choice, checked_number
-from pt_neural._files import read_tensors, write_tensors
+from pt_neural._files import finite, read_tensors, write_tensors
 from pt_neural._temporary import SparseBlocks
 from pt_neural.rankers.options import RepresentationOptions
 from pt_neural.rankers.representation import RepresentationRanker
@@ -109,6 +109,8 @@ class LSA(RepresentationRanker):
         for array, shape in zip((term_vectors, singular_values), shapes, strict=True):
             if array.shape != shape or array.dtype != np.float32:
                 raise ValueError(f"an array is {array.dtype} of shape {array.shape}, not float32 of shape {shape}")
+            if not finite(array):
+                raise ValueError("an array holds NaN or infinity")
         self._tf_idf = TfIdf(vocabulary, sublinear_tf=self.sublinear_tf)
         self.vocabulary, self.term_vectors, self.singular_values = vocabulary, term_vectors, singular_values
 

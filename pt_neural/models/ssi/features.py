@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
 
-from pt_neural._files import ArtifactError, load_array, read_json, write_json
+from pt_neural._arguments import checked_choice
+from pt_neural._files import ArtifactError, finite, load_array, read_object, write_array, write_json
 from pt_neural.models.ssi.network import no_rows, rows_of
 from pt_neural.models.ssi.steps import Texts
 from pt_neural.text import Bigrams, PackedSequences, TfIdf, Vocabulary, tokenise_packed
@@ -106,15 +107,17 @@ class Features:
     @classmethod
     def load(cls, directory: Path) -> Self:
         """Read what :meth:`save` wrote."""
-        weighing: dict[str, Any] = read_json(directory / "features.json")
-        try:
-            shared, hashed, sublinear_tf = weighing["shared"], weighing["hashed"], weighing["sublinear_tf"]
-        except (KeyError, TypeError) as error:
-            raise ArtifactError(f"{directory / 'features.json'} is damaged: {error!r}") from None
+        weighing = read_object(directory / "features.json")
+        shared, hashed, sublinear_tf = map(weighing.get, ("shared", "hashed", "sublinear_tf"))
+        if not all(isinstance(setting, bool) for setting in (shared, hashed, sublinear_tf)):
+            raise ArtifactError(
+                f"{directory / 'features.json'} is damaged: it does not say shared, hashed, sublinear_tf"
+            )
         documents = queries = TfIdf(Vocabulary.load(directory / "vocabulary"), sublinear_tf=sublinear_tf)
         if not shared:
             queries = TfIdf(Vocabulary.load(directory / "query_vocabulary"), sublinear_tf=sublinear_tf)
-        return cls(queries, documents, CorrelatedHashing.load(directory / "hashing") if hashed else None)
+        hashing = CorrelatedHashing.load(directory / "hashing", len(documents.vocabulary)) if hashed else None
+        return cls(queries, documents, hashing)
 
 
 class CorrelatedHashing:
@@ -134,8 +137,10 @@ class CorrelatedHashing:
     def __init__(
         self, neighbours: np.ndarray, coefficients: np.ndarray, frequent: int, *, bigrams: TfIdf | None = None
     ):
-        if neighbours.shape != coefficients.shape or neighbours.max(initial=-1) >= frequent:
+        if neighbours.shape != coefficients.shape or neighbours.max(initial=-1) >= frequent or not neighbours.shape[1]:
             raise ValueError(f"neighbours must be below {frequent}, with one coefficient each")
+        if neighbours.min(initial=-1) < -1 or not finite(coefficients):
+            raise ValueError("neighbours must be at least -1, and coefficients finite")
         self.neighbours, self.coefficients, self.frequent, self.bigrams = neighbours, coefficients, frequent, bigrams
         rows, places = np.nonzero(neighbours >= 0)
         ones = np.ones(len(rows), dtype=np.float32)
@@ -201,8 +206,8 @@ class CorrelatedHashing:
     def save(self, directory: Path) -> None:
         """Write the neighbours, and the 2-grams if there are any."""
         directory.mkdir()
-        np.save(directory / "neighbours.npy", self.neighbours)
-        np.save(directory / "coefficients.npy", self.coefficients)
+        write_array(directory / "neighbours.npy", self.neighbours)
+        write_array(directory / "coefficients.npy", self.coefficients)
         weighing: dict[str, Any] = {"frequent": self.frequent, "sublinear_tf": None}
         if self.bigrams is not None:
             weighing["sublinear_tf"] = self.bigrams.sublinear_tf
@@ -210,16 +215,21 @@ class CorrelatedHashing:
         write_json(directory / "hashing.json", weighing)
 
     @classmethod
-    def load(cls, directory: Path) -> Self:
-        """Read what :meth:`save` wrote."""
-        weighing = read_json(directory / "hashing.json")
+    def load(cls, directory: Path, num_words: int) -> Self:
+        """Read what :meth:`save` wrote, for a vocabulary of so many words."""
+        weighing = read_object(directory / "hashing.json")
         neighbours = load_array(directory / "neighbours.npy", dtype=np.int32, ndim=2, memory_map=False)
         coefficients = load_array(directory / "coefficients.npy", dtype=np.float32, ndim=2, memory_map=False)
         try:
-            sublinear_tf = weighing["sublinear_tf"]
+            sublinear_tf = checked_choice("sublinear_tf", weighing["sublinear_tf"], (None, True, False))
             bigrams = None
             if sublinear_tf is not None:
                 bigrams = TfIdf(Bigrams.load(directory / "bigrams"), sublinear_tf=sublinear_tf)
+            if bigrams is not None and bigrams.vocabulary.num_terms != num_words:
+                raise ValueError(f"the 2-grams are of {bigrams.vocabulary.num_terms:,} words, not {num_words:,}")
+            number = num_words if bigrams is None else len(bigrams.vocabulary)
+            if len(neighbours) != number:
+                raise ValueError(f"{len(neighbours):,} features have neighbours, not {number:,}")
             return cls(neighbours, coefficients, weighing["frequent"], bigrams=bigrams)
         except (KeyError, TypeError, ValueError) as error:
             raise ArtifactError(f"{directory / 'hashing.json'} does not fit the other files: {error!r}") from None

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from scipy.sparse import csr_array
 
+from pt_neural._files import finite, rise, within
 from pt_neural.models.ssi.steps import Parts, pair_rows
 from pt_neural.rankers.vectors import Vectors
 from pt_neural.text.compiled import Rows, loop_arrays
@@ -142,11 +143,17 @@ class Network:
 
     @classmethod
     def from_arrays(cls, shape: Shape, arrays: Mapping[str, np.ndarray]) -> Self:
-        """W of what :meth:`arrays` gave; ValueError if arrays do not fit the shape."""
+        """W of what :meth:`arrays` gave; ValueError if arrays do not fit the shape or make no such W."""
         for name, size in shape.arrays().items():
             dtype = np.dtype(_INTEGERS.get(name, np.float32))
             if name not in arrays or (arrays[name].shape, arrays[name].dtype) != (size, dtype):
                 raise ValueError(f"{name} must be of shape {size} and type {dtype}")
+            if not finite(arrays[name]):
+                raise ValueError(f"{name} holds NaN or infinity")
+        if shape.nonzeros and not rise(arrays["sparse_starts"], shape.nonzeros):
+            raise ValueError("sparse_starts must rise from 0 to the number of weights")
+        if not within(arrays["sparse_columns"], shape.document_terms):
+            raise ValueError(f"sparse_columns must be from 0 to below {shape.document_terms:,}")
         return cls(shape, **{name: arrays[name] for name in shape.arrays()})
 
     def arrays(self) -> dict[str, np.ndarray]:

@@ -44,7 +44,7 @@ class Rocchio(Ranker):
 
     Raises:
         TypeError: If ``tfidf`` is something else, or a setting is not a number.
-        ValueError: If ``beta`` is below 0, or ``feedback_docs`` below 1.
+        ValueError: If ``beta`` is below 0 or above a million, or ``feedback_docs`` below 1.
 
     Example::
 
@@ -64,7 +64,7 @@ class Rocchio(Ranker):
         if not isinstance(tfidf, TFIDF):
             raise TypeError(f"tfidf must be a fitted TFIDF, not {tfidf!r:.80}")
         self.tfidf = tfidf
-        self.beta = checked_number("beta", beta, float, least=0)
+        self.beta = checked_number("beta", beta, float, least=0, most=1e6)
         self.feedback_docs = checked_number("feedback_docs", feedback_docs, int, least=1)
         super().__init__()
 

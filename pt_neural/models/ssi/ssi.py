@@ -13,7 +13,7 @@ import torch
 
 from pt_neural._arguments import checked_choice, checked_number
 from pt_neural._evaluation import RankLoss
-from pt_neural._files import read_tensors, write_tensors
+from pt_neural._files import ArtifactError, read_tensors, write_tensors
 from pt_neural.models.ssi.features import CorrelatedHashing, Features, Side, training_texts
 from pt_neural.models.ssi.learning import Learner, Task, pair_of_numbers
 from pt_neural.models.ssi.network import Network, Shape, random_vectors
@@ -530,10 +530,22 @@ class SSI(RepresentationRanker, pt.Estimator):
 
     def _load_parts(self, directory: Path) -> None:
         arrays, self.features = read_tensors(directory / "weights.safetensors"), Features.load(directory)
+        self._check_features(directory)
         shape = self._shape(len(self.features.queries.vocabulary), len(self.features.documents.vocabulary))
         if self.kind == "sparse":
-            shape = replace(shape, pairs=0, starts_at_identity=False, nonzeros=len(arrays["sparse_values"]))
+            shape = replace(shape, pairs=0, starts_at_identity=False, nonzeros=max(1, len(arrays["sparse_values"])))
         self.network = Network.from_arrays(shape, arrays)
+
+    def _check_features(self, directory: Path) -> None:
+        """Raise ArtifactError unless the features are those of the settings."""
+        features, hashing = self.features, self.features.hashing
+        found = features.shared, hashing is not None, features.documents.sublinear_tf
+        if found != (self.shared_vocabulary, self.kind == "correlated-hash", self.sublinear_tf):
+            raise ArtifactError(
+                f"{directory / 'features.json'} is damaged: it does not fit the settings in config.json"
+            )
+        if hashing is not None and hashing.frequent != min(self.embedded_terms, len(features.documents.vocabulary)):
+            raise ArtifactError(f"{directory / 'hashing'} is damaged: it does not fit the vocabulary and the settings")
 
     def __repr__(self) -> str:
         return f"SSI({self.kind!r}{f', dim={self.dim}' if self.kind in WITH_VECTORS else ''})"

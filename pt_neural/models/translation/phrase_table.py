@@ -79,10 +79,13 @@ class PhraseTable:
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, np.ndarray], vocabulary: Vocabulary, max_length: int) -> "PhraseTable":
         """Read what :meth:`tensors` gave; KeyError or ValueError if arrays are missing or do not fit each other."""
-        queries, documents = (
-            Phrases([tensors[f"{side}_phrases.{length}"] for length in range(2, max_length + 1)], len(vocabulary))
+        keys = {
+            side: [tensors[f"{side}_phrases.{length}"] for length in range(2, max_length + 1)]
             for side in ("query", "document")
-        )
+        }
+        if any(array.dtype != np.int64 for arrays in keys.values() for array in arrays):
+            raise ValueError("phrases must be numbered by int64")
+        queries, documents = (Phrases(arrays, len(vocabulary)) for arrays in keys.values())
         return cls(queries, documents, from_tensors("phrases", tensors, (len(queries), len(documents))))
 
 

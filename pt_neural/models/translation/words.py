@@ -9,6 +9,7 @@ import pyterrier as pt
 from scipy.sparse import coo_array, csr_array
 
 from pt_neural._arguments import checked_choice, checked_number
+from pt_neural._files import rise
 from pt_neural.models.translation.ibm_model1 import document_counts, em_step, equal_translations, query_counts
 from pt_neural.rankers.language_model import DocumentCounts, LanguageModelRanker
 from pt_neural.rankers.options import RepresentationOptions
@@ -220,8 +221,10 @@ def to_tensors(name: str, table: csr_array) -> dict[str, np.ndarray]:
 def from_tensors(name: str, tensors: Mapping[str, np.ndarray], shape: tuple[int, int]) -> csr_array:
     """Read what :func:`to_tensors` gave; KeyError if an array is missing, ValueError if they make no such table."""
     data, indices, starts = (tensors[f"{name}.{part}"] for part in _PARTS)
-    if not len(data) == len(indices) == starts[-1]:
-        raise ValueError(f"{name} has {len(data)} values and {len(indices)} indices, not {starts[-1]} of both")
+    if data.dtype.kind != "f" or indices.dtype.kind != "i" or starts.dtype.kind != "i":
+        raise ValueError(f"{name} is made of {data.dtype}, {indices.dtype} and {starts.dtype}")
+    if len(starts) != shape[0] + 1 or not rise(starts, len(data)) or len(indices) != len(data):
+        raise ValueError(f"{name} has {len(data)} values, {len(indices)} indices, and starts that do not fit")
     table = csr_array((data, indices, starts), shape=shape)
     table.check_format(full_check=True)
     if not ((table.data >= 0) & (table.data <= 1)).all():

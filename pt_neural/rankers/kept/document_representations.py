@@ -3,19 +3,20 @@
 import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pyterrier as pt
 
-from pt_neural._artifacts import METADATA, atomic_directory, read_metadata, write_metadata
-from pt_neural._files import ArtifactError, GrowingArray, load_array
+from pt_neural._artifacts import METADATA, atomic_directory, opened_lazily, read_metadata, unchanged, write_metadata
+from pt_neural._files import ArtifactError, GrowingArray, create_array, finite, is_count, load_array, rise, write_array
 from pt_neural.rankers.kept.kept import FINGERPRINT, Kept
 from pt_neural.text import ForwardIndex
 from pt_neural.text.docnos import DocnoTable
-from pt_neural.text.packed import offsets_of, ranges, rise
+from pt_neural.text.packed import offsets_of, ranges
 
 Kind = Literal["float16", "int8"]
 KINDS = ("float16", "int8")
@@ -31,6 +32,8 @@ class DocumentRepresentations(pt.Artifact, Kept):
 
     Args:
         path: A directory that the ``index`` of a ranker wrote.
+        verify: Compare all files with the digests that were written with them, which reads them all. By default, only
+            what ``from_url`` and ``from_hf`` have downloaded.
 
     Attributes:
         documents: A forward index of the same collection.
@@ -43,11 +46,12 @@ class DocumentRepresentations(pt.Artifact, Kept):
     ARTIFACT_TYPE = "document_representations"
     ARTIFACT_FORMAT = "pt_neural"
 
-    def __init__(self, path: str | os.PathLike):
+    def __init__(self, path: str | os.PathLike, *, verify: bool | None = None):
         super().__init__(Path(path).expanduser().absolute())
-        self._metadata = read_metadata(self.path, **self.kind())
-        known = isinstance(self._metadata.get(FINGERPRINT), str) and isinstance(self._metadata.get("columns"), int)
-        if not known or self._metadata.get("dtype") not in KINDS:
+        self._metadata = read_metadata(self.path, **self.kind(), verify=verify)
+        columns, dtype = self._metadata.get("columns"), self._metadata.get("dtype")
+        known = isinstance(self._metadata.get(FINGERPRINT), str) and is_count(columns) and columns > 0
+        if not known or not isinstance(dtype, str) or dtype not in KINDS:
             raise ArtifactError(f"{self.path / METADATA} is damaged: it does not say {FINGERPRINT}, columns or dtype")
 
     @classmethod
@@ -74,18 +78,17 @@ class DocumentRepresentations(pt.Artifact, Kept):
             index = documents(directory / "documents")
             offsets = offsets_of(lengths(index))
             _require_space(directory, int(offsets[-1]) * columns * np.dtype(dtype).itemsize)
-            np.save(directory / "offsets.npy", offsets)
-            kept = _create(directory / "rows.npy", dtype, (int(offsets[-1]), columns))
-            factors = _create(directory / "factors.npy", "float32", (len(index), columns)) if dtype == "int8" else None
+            write_array(directory / "offsets.npy", offsets)
+            kept = create_array(directory / "rows.npy", dtype, (int(offsets[-1]), columns))
+            factors = None
+            if dtype == "int8":
+                factors = create_array(directory / "factors.npy", "float32", (len(index), columns))
             for numbers, rows in encode(index):
                 counts = offsets[numbers + 1] - offsets[numbers]
                 if factors is not None:
                     factors[numbers] = _largest(rows, counts) / LARGEST[dtype]
                     rows = np.rint(rows / np.repeat(np.maximum(factors[numbers], 1e-30), counts, axis=0))
                 kept[ranges(offsets[numbers], counts)] = rows.clip(-LARGEST[dtype], LARGEST[dtype])
-            for array in (kept, factors):
-                if array is not None:
-                    array.flush()
             write_metadata(directory, **cls.kind(), **{FINGERPRINT: fingerprint}, dtype=dtype, columns=columns)
         return cls(path)
 
@@ -99,11 +102,11 @@ class DocumentRepresentations(pt.Artifact, Kept):
         with atomic_directory(path, overwrite=overwrite, **cls.kind()) as directory:
             ForwardIndex.merge(directory / "documents", [one.documents for one in kept])
             _require_space(directory, sum(one._rows.nbytes for one in kept))
-            np.save(directory / "offsets.npy", offsets_of(np.concatenate([np.diff(one._offsets) for one in kept])))
+            write_array(directory / "offsets.npy", offsets_of(np.concatenate([np.diff(one._offsets) for one in kept])))
             _join(directory / "rows.npy", dtype, columns, [one._rows for one in kept])
             if dtype == "int8":
                 _join(directory / "factors.npy", "float32", columns, [one._factors for one in kept])
-            fingerprint = read_metadata(kept[0].path, **cls.kind())[FINGERPRINT]
+            fingerprint = kept[0]._metadata[FINGERPRINT]
             write_metadata(directory, **cls.kind(), **{FINGERPRINT: fingerprint}, dtype=dtype, columns=columns)
         return cls(path)
 
@@ -127,23 +130,23 @@ class DocumentRepresentations(pt.Artifact, Kept):
         """Columns of each matrix."""
         return self._metadata["columns"]
 
-    @cached_property
+    @opened_lazily
     def documents(self) -> ForwardIndex:
         """The forward index of the same collection."""
         return ForwardIndex(self.path / "documents")
 
-    @cached_property
+    @opened_lazily
     def _offsets(self) -> np.ndarray:
         offsets = self._array("offsets.npy", "int64", len(self) + 1)
         if not rise(offsets, int(offsets[-1])):
             raise ArtifactError(f"{self.path / 'offsets.npy'} is damaged: its numbers do not rise from 0")
         return offsets
 
-    @cached_property
+    @opened_lazily
     def _rows(self) -> np.ndarray:
         return self._array("rows.npy", self.dtype, int(self._offsets[-1]), self.columns)
 
-    @cached_property
+    @opened_lazily
     def _factors(self) -> np.ndarray:
         return self._array("factors.npy", "float32", len(self), self.columns)
 
@@ -176,13 +179,15 @@ class DocumentRepresentations(pt.Artifact, Kept):
                 _widen(kept, rows[block])
             else:
                 np.multiply(kept, np.take(self._factors, owners[block], axis=0), out=rows[block])
+            if not finite(rows[block]):
+                raise ArtifactError(f"{self.path / 'rows.npy'} or factors.npy is damaged: it holds NaN or infinity")
         return rows, offsets_of(lengths)
 
     def __len__(self) -> int:
         return len(self.documents)
 
     def __reduce__(self) -> tuple:
-        return DocumentRepresentations, (str(self.path),)
+        return partial(DocumentRepresentations, verify=False), (str(self.path),)
 
     def __repr__(self) -> str:
         return f"DocumentRepresentations({Path(self.path).name!r}, {len(self):,} documents, {self.dtype})"
@@ -195,7 +200,8 @@ def forward_index_writer(
 
     def write(path: Path) -> ForwardIndex:
         if isinstance(corpus, ForwardIndex):
-            shutil.copytree(corpus.path, path)
+            with unchanged(corpus.path, corpus._metadata):
+                shutil.copytree(corpus.path, path)
             return ForwardIndex(path)
         return ForwardIndex.build(path, corpus, fields=fields, verbose=verbose)
 
@@ -217,10 +223,6 @@ def _widen(halves: np.ndarray, into: np.ndarray) -> None:
     torch.from_numpy(into).copy_(torch.from_numpy(halves))
 
 
-def _create(path: Path, dtype: str, shape: tuple[int, ...]) -> np.memmap:
-    return np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
-
-
 def _require_space(directory: Path, needed: int) -> None:
     free = shutil.disk_usage(directory).free
     if needed > free:
@@ -232,8 +234,7 @@ def _require_space(directory: Path, needed: int) -> None:
 
 def _join(path: Path, dtype: str, columns: int, arrays: Sequence[np.ndarray]) -> None:
     """Write arrays one after another."""
-    joined = GrowingArray(path, dtype, columns=columns)
-    for array in arrays:
-        for start in range(0, len(array), NUMBERS_PER_STEP):
-            joined.append(array[start : start + NUMBERS_PER_STEP])
-    joined.close()
+    with closing(GrowingArray(path, dtype, columns=columns)) as joined:
+        for array in arrays:
+            for start in range(0, len(array), NUMBERS_PER_STEP):
+                joined.append(array[start : start + NUMBERS_PER_STEP])

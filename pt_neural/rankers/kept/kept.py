@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from pt_neural._artifacts import METADATA
-from pt_neural._files import read_json
+from pt_neural._files import read_object
 from pt_neural.text.docnos import DocnoTable
 
 FINGERPRINT = "model_fingerprint"  # in the metadata
@@ -53,14 +53,14 @@ class Kept:
         return rows
 
     @cached_property
-    def _made_by(self) -> str | None:
-        return read_json(Path(self.path) / METADATA).get(FINGERPRINT)
+    def _metadata(self) -> dict:
+        return read_object(Path(self.path) / METADATA)
 
     def require_made_by(self, model: Fingerprinted) -> None:
         """Raise ValueError if another model made these, as far as can be told."""
         if not os.path.exists(self.path) or model.fingerprint() is None:
             return  # there is nothing yet to compare
-        if self._made_by not in (None, model.fingerprint()):
+        if self._metadata.get(FINGERPRINT) not in (None, model.fingerprint()):
             path = os.fspath(self.path)
             raise ValueError(
                 f"what is kept in {path} was made by another model than this {model!r}, or by this one before it "

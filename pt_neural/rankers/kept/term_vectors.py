@@ -2,7 +2,8 @@
 
 import os
 from collections.abc import Iterator
-from functools import cached_property
+from contextlib import ExitStack
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,14 +12,14 @@ import numpy as np
 import pyterrier as pt
 from scipy.sparse import csr_array
 
-from pt_neural._artifacts import METADATA, atomic_directory, read_metadata, write_metadata
-from pt_neural._files import ArtifactError, GrowingArray, load_array
+from pt_neural._artifacts import METADATA, atomic_directory, opened_lazily, read_metadata, write_metadata
+from pt_neural._files import ArtifactError, GrowingArray, create_array, is_count, load_array, rise, write_array
 from pt_neural.rankers.kept.kept import FINGERPRINT, Kept
 from pt_neural.rankers.kept.stored_rows import StoredRows
 from pt_neural.rankers.kept.vectors import Batches, VectorTable, open_vectors
 from pt_neural.rankers.vectors import Vectors
 from pt_neural.text.docnos import DocnoTable, DocnoWriter, docno_table
-from pt_neural.text.packed import offsets_of, ranges, rise
+from pt_neural.text.packed import offsets_of, ranges
 
 if TYPE_CHECKING:
     from pyterrier_dr import FlexIndex
@@ -35,6 +36,8 @@ class TermVectors(pt.Artifact, Kept):
 
     Args:
         path: A directory that the ``index`` of a ranker wrote.
+        verify: Compare all files with the digests that were written with them, which reads them all. By default, only
+            what ``from_url`` and ``from_hf`` have downloaded.
 
     Raises:
         FileNotFoundError: On first use, if there is no such directory.
@@ -50,8 +53,9 @@ class TermVectors(pt.Artifact, Kept):
     ARTIFACT_TYPE = "term_vectors"
     ARTIFACT_FORMAT = "pt_neural"
 
-    def __init__(self, path: str | os.PathLike):
+    def __init__(self, path: str | os.PathLike, *, verify: bool | None = None):
         super().__init__(Path(path).expanduser().absolute())
+        self._verify = verify
 
     @classmethod
     def of(cls, vectors: "TermVectors | str | os.PathLike") -> "TermVectors":
@@ -90,12 +94,12 @@ class TermVectors(pt.Artifact, Kept):
 
     @cached_property
     def _metadata(self) -> dict:
-        metadata = read_metadata(self.path, **self.kind())
-        if not all(isinstance(metadata.get(name), int) for name in COUNTS) or "dense" not in metadata:
+        metadata = read_metadata(self.path, **self.kind(), verify=self._verify)
+        if not all(is_count(metadata.get(name)) for name in COUNTS) or not isinstance(metadata.get("dense"), bool):
             raise ArtifactError(f"{self.path / METADATA} is damaged: it does not say {', '.join(COUNTS)} or dense")
         return metadata
 
-    @cached_property
+    @opened_lazily
     def docnos(self) -> DocnoTable:
         """The docno of each document."""
         return docno_table(self.path, len(self))
@@ -110,22 +114,22 @@ class TermVectors(pt.Artifact, Kept):
         """The same by term, float32 of shape ``(terms, documents)``."""
         return self.rows_of_documents.matrix()
 
-    @cached_property
+    @opened_lazily
     def rows_of_terms(self) -> StoredRows:
         """Weights of each document's terms, memory-mapped."""
         return self._stored("rows", len(self), self._metadata["terms"])
 
-    @cached_property
+    @opened_lazily
     def rows_of_documents(self) -> StoredRows:
         """Weights of each term's documents, memory-mapped."""
         return self._stored("postings", self._metadata["terms"], len(self))
 
-    @cached_property
+    @opened_lazily
     def dense(self) -> "FlexIndex | None":
         """The dense vectors; None if the model has none."""
         return open_vectors(self.path / "dense") if self._metadata["dense"] else None
 
-    @cached_property
+    @opened_lazily
     def vectors(self) -> Vectors:
         """All documents, memory-mapped."""
         return Vectors(self._dense_matrix() if self._metadata["dense"] else None, self.rows_of_terms)
@@ -136,10 +140,7 @@ class TermVectors(pt.Artifact, Kept):
 
     def _dense_matrix(self) -> np.ndarray:
         path = self.path / "dense"
-        try:
-            matrix = VectorTable(path).matrix
-        except (OSError, ValueError, KeyError) as error:  # as pyterrier_dr has them
-            raise ArtifactError(f"{path} is damaged: {error}") from None
+        matrix = VectorTable(path).matrix
         if len(matrix) != len(self):
             raise ArtifactError(f"{path} is damaged: it holds {len(matrix)} vectors, not {len(self)}")
         return matrix
@@ -155,13 +156,13 @@ class TermVectors(pt.Artifact, Kept):
                 raise ArtifactError(f"{path} is damaged: it holds {len(parts[part])} numbers, not {length}")
         if not rise(parts["offsets"], lengths["weights"]):
             raise ArtifactError(f"{self.path / f'{name}_offsets.npy'} is damaged: its numbers do not rise from 0")
-        return StoredRows(**parts, shape=(rows, columns))
+        return StoredRows(**parts, shape=(rows, columns), name=str(self.path / f"{name}_indices.npy"))
 
     def __len__(self) -> int:
         return self._metadata["documents"]
 
     def __reduce__(self) -> tuple:
-        return TermVectors, (str(self.path),)
+        return partial(TermVectors, verify=False), (str(self.path),)
 
     def __repr__(self) -> str:
         return f"TermVectors({Path(self.path).name!r})"
@@ -210,9 +211,10 @@ class _Rows:
         return self
 
     def __exit__(self, *exception: Any) -> None:
-        for array in (self._offsets, self._weights, self._indices):
-            array.close()
-        self._docnos.__exit__(*exception)
+        with ExitStack() as files:  # all of them are closed, even if the disk is full
+            files.push(self._docnos)
+            for array in (self._offsets, self._weights, self._indices):
+                files.callback(array.close)
 
 
 def _write_postings(directory: Path, rows: StoredRows) -> None:
@@ -222,8 +224,8 @@ def _write_postings(directory: Path, rows: StoredRows) -> None:
     for start, stop in blocks:
         lengths += np.bincount(rows[start:stop].indices, minlength=len(lengths))
     offsets = offsets_of(lengths)
-    weights = _create(directory / "postings_weights.npy", "float32", len(rows.weights))
-    indices = _create(directory / "postings_indices.npy", "int32", len(rows.weights))
+    weights = create_array(directory / "postings_weights.npy", "float32", (len(rows.weights),))
+    indices = create_array(directory / "postings_indices.npy", "int32", (len(rows.weights),))
     free = offsets[:-1].copy()  # where the next posting of each term goes
     for start, stop in blocks:
         block = rows[start:stop].tocsc()
@@ -231,7 +233,7 @@ def _write_postings(directory: Path, rows: StoredRows) -> None:
         places = ranges(free, counts)
         weights[places], indices[places] = block.data, block.indices + start
         free += counts
-    np.save(directory / "postings_offsets.npy", offsets)
+    write_array(directory / "postings_offsets.npy", offsets)
 
 
 def _blocks(rows: StoredRows) -> list[tuple[int, int]]:
@@ -239,7 +241,3 @@ def _blocks(rows: StoredRows) -> list[tuple[int, int]]:
     steps = np.arange(0, max(len(rows.weights), 1), WEIGHTS_PER_BLOCK)
     starts = np.unique(np.searchsorted(rows.offsets, steps, side="right") - 1)
     return list(zip(starts.tolist(), [*starts[1:].tolist(), rows.shape[0]], strict=True))
-
-
-def _create(path: Path, dtype: str, length: int) -> np.memmap:
-    return np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=(length,))

@@ -1,16 +1,16 @@
 """Dense vectors of documents in a ``pyterrier_dr.FlexIndex``: written once, read by docno, memory-mapped."""
 
+import math
 import os
 from collections.abc import Iterable
-from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pt_neural._artifacts import METADATA, atomic_directory
-from pt_neural._files import write_json
+from pt_neural._artifacts import METADATA, atomic_directory, opened_lazily
+from pt_neural._files import ArtifactError, is_count, read_object, reading, write_json
 from pt_neural.rankers.kept.kept import FINGERPRINT, Kept
 from pt_neural.rankers.vectors import Vectors
 from pt_neural.text.docnos import OFFSETS, DocnoTable, DocnoWriter, docno_table
@@ -74,10 +74,18 @@ class VectorTable(Kept):
             )
         return open_vectors(path)
 
-    @cached_property
+    @opened_lazily
     def matrix(self) -> np.ndarray:
         """All vectors, memory-mapped, float32 of shape (documents, dimensions)."""
-        return open_vectors(self.path).payload(return_docnos=False)[0]
+        path, metadata = Path(self.path), read_object(Path(self.path) / METADATA)
+        shape = metadata.get("doc_count"), metadata.get("vec_size")
+        if not all(map(is_count, shape)) or {name: metadata.get(name) for name in self.kind()} != self.kind():
+            raise ArtifactError(f"{path / METADATA} is damaged: it does not describe a vector index")
+        with reading(path / "vecs.f4"):
+            matrix = np.memmap(path / "vecs.f4", mode="r", dtype=np.float32)
+        if matrix.size != math.prod(shape):
+            raise ArtifactError(f"{path / 'vecs.f4'} is damaged: it does not hold {shape[0]} vectors of {shape[1]}")
+        return matrix.reshape(shape)
 
     @property
     def vectors(self) -> Vectors:
@@ -88,16 +96,20 @@ class VectorTable(Kept):
         """The vectors of consecutive documents, memory-mapped."""
         return Vectors(self.matrix[rows])
 
-    @cached_property
+    @opened_lazily
     def docnos(self) -> DocnoTable:
         """The docno of each row."""
         if (Path(self.path) / OFFSETS).exists():
             return docno_table(self.path, len(self))
         # The index is not one of ours.
+        number = len(self)  # checks its metadata
         self._directory = TemporaryDirectory(prefix="pt_neural-docnos-")
-        with DocnoWriter(self._directory.name) as docnos:
-            docnos.extend(open_vectors(self.path).docnos())
-        return DocnoTable(self._directory.name)
+        with reading(Path(self.path) / "docnos.npids"), DocnoWriter(self._directory.name) as docnos:
+            found = open_vectors(self.path).docnos()
+            if len(found) != number:
+                raise ValueError(f"it holds {len(found)} docnos, not {number}")
+            docnos.extend(found)
+        return docno_table(self._directory.name, number)
 
     def __len__(self) -> int:
         return len(self.matrix)

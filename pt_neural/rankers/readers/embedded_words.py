@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from pt_neural._arguments import checked_choice
-from pt_neural._files import ArtifactError, load_array
+from pt_neural._files import ArtifactError, finite, load_array, write_array
 from pt_neural.embeddings import EmbeddingSpaces, Space
 from pt_neural.rankers.readers.reader import Reader
 from pt_neural.rankers.readers.word_pairs import Matches, exact_matches
@@ -166,13 +166,13 @@ class EmbeddedWords(Reader):
 
     def save(self, directory: Path) -> None:
         """Write the vectors that were drawn."""
-        np.save(directory / OTHERS, self.other_vectors, allow_pickle=False)
+        write_array(directory / OTHERS, self.other_vectors)
 
     def load(self, directory: Path) -> None:
         """Read the vectors that were drawn."""
         vectors = load_array(directory / OTHERS, dtype=np.float32, ndim=2, memory_map=False)
         fits = len(vectors) > 2 if self.fields else len(vectors) == 1
-        if not fits or vectors.shape[1] != self.spaces.dim:
+        if not fits or vectors.shape[1] != self.spaces.dim or not finite(vectors):
             raise ArtifactError(f"{directory / OTHERS} is damaged: it does not fit the other files")
         self.other_vectors, self.fields = vectors, max(0, len(vectors) - 2)
 

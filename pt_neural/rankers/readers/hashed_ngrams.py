@@ -206,7 +206,7 @@ class HashedNgrams(Reader):
 
     def load(self, directory: Path) -> None:
         """Read the n-grams."""
-        self.hashing = WordHashing.load(directory)
+        self.hashing = WordHashing.load(directory, self.sizes)
 
     def identity_parts(self) -> tuple[dict[str, np.ndarray], list[bytes]]:
         """The n-grams."""

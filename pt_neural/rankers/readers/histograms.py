@@ -10,6 +10,7 @@ import torch
 from scipy.sparse import csr_array
 from torch import Tensor
 
+from pt_neural._files import ArtifactError
 from pt_neural.embeddings import EmbeddingSpaces, Space
 from pt_neural.rankers.readers.embedded_words import require_same_spaces
 from pt_neural.rankers.readers.reader import Reader
@@ -160,6 +161,8 @@ class Histograms(Reader):
         """Read the document frequencies, if gates need them."""
         if self.gates_by_idf:
             self.frequencies = Vocabulary.load(directory / FREQUENCIES)
+            if self.frequencies.document_frequency is None:
+                raise ArtifactError(f"{directory / FREQUENCIES / 'counts.json'} is damaged: no document frequencies")
 
     def identity_parts(self) -> tuple[dict[str, np.ndarray], list[bytes]]:
         """The embeddings, and the document frequencies."""

@@ -121,7 +121,7 @@ class WordPairs(Reader):
     def load(self, directory: Path) -> None:
         """Read the n-grams, if there are any."""
         if self.ngram_sizes is not None:
-            self.hashing = WordHashing.load(directory)
+            self.hashing = WordHashing.load(directory, self.ngram_sizes)
 
     def identity_parts(self) -> tuple[dict[str, np.ndarray], list[bytes]]:
         """The n-grams."""

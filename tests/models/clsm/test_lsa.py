@@ -279,7 +279,7 @@ def test_a_large_matrix_has_the_vectors_of_scikit_learn():
     random = np.random.default_rng(3)
     themes = random.dirichlet(np.full(800, 0.05), size=12)
     counts = np.vstack([random.multinomial(60, themes[number % 12]) for number in range(3000)]).astype(float)
-    svd = TruncatedSVD(8, power_iteration_normalizer="QR", random_state=1).fit(normalize(csr_array(counts)))
+    svd = TruncatedSVD(8, n_iter=10, random_state=1).fit(normalize(csr_array(counts)))
     for size in (3000, 700):
         blocks = SparseBlocks(csr_array(counts[start : start + size]) for start in range(0, 3000, size))
         vectors, values = decompose(blocks, 8, seed=2)

@@ -183,7 +183,7 @@ def test_neighbours_must_be_frequent_words():
 def test_saving_and_loading_give_the_same_features(sequences, vocabulary, ngrams, tmp_path):
     hashing = built(sequences, vocabulary, bins=2, ngrams=ngrams)
     hashing.save(tmp_path / "hashing")
-    again = CorrelatedHashing.load(tmp_path / "hashing")
+    again = CorrelatedHashing.load(tmp_path / "hashing", len(vocabulary))
     words = word_vectors(sequences, vocabulary)
     np.testing.assert_array_equal(
         again.features(words, sequences).toarray(), hashing.features(words, sequences).toarray()
@@ -210,10 +210,10 @@ def test_damaged_files_are_named(sequences, vocabulary, tmp_path):
         whole = path.read_bytes()
         path.write_text(content)
         with pytest.raises(ArtifactError, match=name):
-            CorrelatedHashing.load(tmp_path / "hashing")
+            CorrelatedHashing.load(tmp_path / "hashing", len(vocabulary))
         path.unlink()
         with pytest.raises(ArtifactError, match=f"{name} is missing"):
-            CorrelatedHashing.load(tmp_path / "hashing")
+            CorrelatedHashing.load(tmp_path / "hashing", len(vocabulary))
         path.write_bytes(whole)
 
 

@@ -226,3 +226,24 @@ def test_a_w_of_zeros_can_be_compressed():
     assert not small.sparse().toarray().any()
     assert small.weigh_queries(vectors(4, Q, 5), None).sparse.nnz == 0
     assert small.shape.lexical
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value"),
+    [
+        ("sparse_columns", 0, 2_000_000_000),
+        ("sparse_columns", 1, -1),
+        ("sparse_starts", 1, 2**62),
+        ("sparse_starts", 1, -5),
+        ("sparse_starts", 0, 1),
+        ("sparse_starts", -1, 9999),
+        ("sparse_values", 0, np.nan),
+    ],
+)
+def test_a_sparse_w_that_is_none_is_refused(name, place, value):
+    network = Network.start(Shape(**SAME, pairs=D * D, starts_at_identity=True), torch.Generator()).compressed()
+    arrays = {key: array.copy() for key, array in network.arrays().items()}
+    assert Network.from_arrays(network.shape, arrays).sparse().nnz == D
+    arrays[name][place] = value
+    with pytest.raises(ValueError, match=f"{name} (must|holds)"):
+        Network.from_arrays(network.shape, arrays)

@@ -54,7 +54,7 @@ def test_float16_is_numpys(tmp_path, monkeypatch, lengths, step):
     numbers = [6, 0, 2, 0, 3, 4]
     for number, found in zip(numbers, matrices_of(kept, numbers), strict=True):
         np.testing.assert_array_equal(found, matrices[number].astype("f2").astype("f4"))
-    assert (len(kept), kept.dtype, kept._made_by, kept.columns) == (7, "float16", "abc", COLUMNS)
+    assert (len(kept), kept.dtype, kept._metadata["model_fingerprint"], kept.columns) == (7, "float16", "abc", COLUMNS)
 
 
 @pytest.mark.parametrize("lengths", [LENGTHS, EVEN, np.zeros(7, dtype=int)])
@@ -195,3 +195,23 @@ def test_offsets_that_fall_are_damage(tmp_path, wrong):
     np.save(tmp_path / "kept" / "offsets.npy", np.array(wrong))
     with pytest.raises(ArtifactError, match=r"offsets\.npy is damaged: its numbers do not rise from 0"):
         DocumentRepresentations(tmp_path / "kept").read(np.array([0]))
+
+
+@pytest.mark.parametrize(
+    "change", [{"columns": 0}, {"columns": -1}, {"columns": 2**70}, {"columns": True}, {"dtype": []}, {"dtype": "f8"}]
+)
+def test_metadata_of_another_kind_are_named(tmp_path, change):
+    build(tmp_path / "kept", drawn())
+    path = tmp_path / "kept" / "pt_meta.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    with pytest.raises(ArtifactError, match=r"pt_meta\.json is damaged"):
+        DocumentRepresentations(tmp_path / "kept")
+
+
+def test_rows_that_are_no_numbers_are_named(tmp_path):
+    kept = build(tmp_path / "kept", drawn())
+    rows = np.load(tmp_path / "kept" / "rows.npy")
+    rows[3] = np.nan
+    np.save(tmp_path / "kept" / "rows.npy", rows)
+    with pytest.raises(ArtifactError, match=r"rows\.npy or factors\.npy is damaged"):
+        DocumentRepresentations(tmp_path / "kept").read(np.arange(len(kept)))

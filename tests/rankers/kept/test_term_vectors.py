@@ -10,6 +10,7 @@ from scipy.sparse import csr_array, random_array
 
 from pt_neural._files import ArtifactError
 from pt_neural.rankers.kept import term_vectors
+from pt_neural.rankers.kept.postings import posting_scores
 from pt_neural.rankers.kept.term_vectors import TermVectors
 from pt_neural.rankers.vectors import Vectors
 
@@ -121,10 +122,10 @@ def test_damaged_dense_vectors_are_named(tmp_path, name):
     assert built(tmp_path / "kept", weights(), dense=dense).vectors.dense.shape == (30, 2)
     path = tmp_path / "kept" / "dense" / name
     path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(ArtifactError, match="dense is damaged"):
+    with pytest.raises(ArtifactError, match=f"{name} is damaged"):
         use(tmp_path / "kept")
     path.unlink()
-    with pytest.raises(ArtifactError, match="dense is damaged"):
+    with pytest.raises(ArtifactError, match=f"{name} is missing"):
         use(tmp_path / "kept")
     others = built(tmp_path / "others", weights(9), dense=dense[:9])
     shutil.rmtree(tmp_path / "kept" / "dense")
@@ -170,3 +171,40 @@ def test_metadata_that_lack_a_number_are_named(tmp_path, lacking):
 def test_a_place_where_nothing_is(tmp_path):
     with pytest.raises(FileNotFoundError, match="does not exist"):
         use(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("column", [2_000_000_000, 2**31 - 1, -1, -(2**31)])
+def test_columns_out_of_range_are_named_and_end_no_process(tmp_path, column):
+    built(tmp_path / "kept", weights())
+    for name in ("rows_indices.npy", "postings_indices.npy"):
+        path = tmp_path / "kept" / name
+        whole = np.load(path)
+        np.save(path, np.where(np.arange(len(whole)) == len(whole) // 2, np.int32(column), whole))
+        kept = TermVectors(tmp_path / "kept")
+        with pytest.raises(ArtifactError, match=f"{name} is damaged"):
+            _ = (kept.terms, kept.postings)
+        every = csr_array(np.ones((2, kept.terms.shape[1] if name[0] == "p" else 12), dtype="f4"))
+        with pytest.raises(ArtifactError, match=f"{name} is damaged"):
+            if name[0] == "p":
+                posting_scores(every, kept.rows_of_documents, slice(0, len(kept)))
+            else:
+                kept.vectors.take(np.arange(len(kept)))
+        np.save(path, whole)
+
+
+def test_postings_that_do_not_rise_are_named(tmp_path):
+    built(tmp_path / "kept", csr_array(np.ones((30, 1), dtype="f4")))
+    path = tmp_path / "kept" / "postings_indices.npy"
+    np.save(path, np.load(path)[::-1])
+    kept = TermVectors(tmp_path / "kept")
+    with pytest.raises(ArtifactError, match=r"postings_indices\.npy is damaged"):
+        posting_scores(csr_array(np.ones((1, 1), dtype="f4")), kept.rows_of_documents, slice(0, 30))
+
+
+@pytest.mark.parametrize("change", [{"documents": -1}, {"terms": 2**70}, {"weights": True}, {"dense": 1}])
+def test_metadata_of_another_kind_are_named(tmp_path, change):
+    built(tmp_path / "kept", weights())
+    path = tmp_path / "kept" / "pt_meta.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    with pytest.raises(ArtifactError, match=r"pt_meta\.json is damaged"):
+        use(tmp_path / "kept")

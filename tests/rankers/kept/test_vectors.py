@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from pyterrier_dr import FlexIndex
 
+from pt_neural._files import ArtifactError
 from pt_neural.rankers.kept.vectors import VectorTable
 from pt_neural.rankers.vectors import Vectors
 
@@ -86,3 +87,27 @@ def test_the_files_are_those_of_a_flex_index(tmp_path):
         assert (tmp_path / "ours" / name).read_bytes() == (tmp_path / "theirs" / name).read_bytes()
     ours, theirs = (json.loads((tmp_path / name / "pt_meta.json").read_text()) for name in ("ours", "theirs"))
     assert theirs.items() <= ours.items()
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("pt_meta.json", b"[]"),
+        ("pt_meta.json", b'{"type": "dense_index"}'),
+        ("pt_meta.json", b'{"type": "dense_index", "format": "flex", "doc_count": 3, "vec_size": 1e999}'),
+        ("pt_meta.json", b'{"type": "dense_index", "format": "flex", "doc_count": -3, "vec_size": -2}'),
+        ("pt_meta.json", b"9" * 5000),
+        ("pt_meta.json", b"[" * 100_000),
+        ("vecs.f4", b""),
+        ("vecs.f4", b"12345"),
+        ("vecs.f4", bytes(20)),
+        ("docnos.npids", b""),
+        ("docnos.npids", b"{" * 99),
+    ],
+)
+def test_damaged_indexes_are_named(tmp_path, name, content):
+    index = FlexIndex(os.fspath(tmp_path / "other"), verbose=False)
+    index.index([{"docno": docno, "doc_vec": np.full(2, row, "f4")} for row, docno in enumerate(DOCNOS)])
+    (tmp_path / "other" / name).write_bytes(content)
+    with pytest.raises(ArtifactError, match=f"{name} is damaged"):
+        list(VectorTable(tmp_path / "other").docnos)
