@@ -1,7 +1,6 @@
 """What all rankers share: two kinds of ranker, their bases, and what they read, keep and retrieve."""
 
-from importlib import import_module
-from typing import Any
+from pt_neural._lazy import lazy
 
 # Loaded on first use: networks import torch, which DESM, LSA and TFIDF do without.
 _FILES = {
@@ -28,10 +27,4 @@ _FILES = {
 
 __all__ = sorted(_FILES)
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _FILES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_FILES[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy(__name__, _FILES)

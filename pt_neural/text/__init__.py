@@ -3,8 +3,7 @@
 Files are loaded when a name of theirs is used: a search needs none of those that import SciPy.
 """
 
-from importlib import import_module
-from typing import Any
+from pt_neural._lazy import lazy
 
 _FILES = {
     "TEXT_FIELDS": "tokens",
@@ -27,10 +26,4 @@ _FILES = {
 
 __all__ = sorted(_FILES)
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _FILES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_FILES[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy(__name__, _FILES)

@@ -1,7 +1,6 @@
 """Readers turn texts into the tensors of a network; each learns from texts, saves and loads."""
 
-from importlib import import_module
-from typing import Any
+from pt_neural._lazy import lazy
 
 _FILES = {
     "EmbeddedWords": "embedded_words",
@@ -14,8 +13,4 @@ _FILES = {
 
 __all__ = sorted(_FILES)
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _FILES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_FILES[name]}"), name)
+__getattr__ = lazy(__name__, _FILES)
