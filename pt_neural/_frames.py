@@ -178,6 +178,7 @@ def require_columns(frame: pd.DataFrame, columns: Sequence[str], what: str) -> N
 def with_numeric_labels(qrels: pd.DataFrame, what: str) -> pd.DataFrame:
     """Judgements with their labels as numbers; ValueError if a label is not a number or a column is missing."""
     require_columns(qrels, ("qid", "docno", "label"), what)
+    _require_types(qrels["label"], _PLAIN, what, "numbers")
     labels = pd.to_numeric(qrels["label"], errors="coerce")
     if labels.isna().any():
         raise ValueError(f"{what} has {int(labels.isna().sum())} rows whose label is not a number")

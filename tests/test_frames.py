@@ -84,6 +84,8 @@ def test_columns_and_labels_are_checked():
     assert with_numeric_labels(qrels, "qrels")["label"].tolist() == [1, 2, 1]
     with pytest.raises(ValueError, match="qrels has 2 rows whose label is not a number"):
         with_numeric_labels(qrels.assign(label=[None, "good", 1]), "qrels")
+    with pytest.raises(TypeError, match=r"qrels: row 1 \(from 0\) of column 'label' holds \[1\]"):
+        with_numeric_labels(qrels.assign(label=[1, [1], 1]), "qrels")
 
 
 PLAIN = pd.DataFrame({"qid": ["q1", "q1", "q2"], "query": ["a", "a", None], "docno": [1, None, 3], "score": 1.0})

@@ -167,3 +167,26 @@ def test_repr_is_short():
 
 class TestContract(pt.testing.transformer_test_class(lambda: pn.Mixture(rescored({}), alpha=0.5))):
     pass
+
+
+def test_scores_that_cannot_be_mixed_are_named():
+    identity = pt.Transformer.identity()
+    for score, kind, message in (
+        ("high", TypeError, "row 1 .* 'score' holds 'high'"),
+        (np.inf, ValueError, "row 1 .* 'score' is infinite"),
+        ([1.0], TypeError, r"row 1 .* 'score' holds \[1.0\]"),
+    ):
+        frame = LEXICAL.assign(score=pd.Series([1.0, score, 2.0], dtype=object))
+        with pytest.raises(kind, match=message):
+            pn.Mixture(identity).transform(frame)
+    with pytest.raises(ValueError, match=r"row 2 \(from 0\) of column 'qid' is missing"):
+        pn.Mixture(identity).transform(LEXICAL.assign(qid=["q1", "q1", pd.NA]))
+    with pytest.raises(ValueError, match=r"the result of .* lacks docno, score"):
+        pn.Mixture(fixed(TOPICS), fixed(LEXICAL)).transform(TOPICS)
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
+def test_documents_without_a_name_are_mixed_row_by_row(missing):
+    frame = LEXICAL.assign(docno=pd.Series(["a", missing, "c"], dtype=object), score=[3, pd.NA, 1])
+    mixed = pn.Mixture(pt.Transformer.identity(), alpha=0.5).transform(frame)
+    assert mixed["score"].tolist() == [3, 3, 1]  # what is missing counts as the query's lowest

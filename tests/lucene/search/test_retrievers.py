@@ -112,6 +112,14 @@ def test_weighted_terms(build):
     assert rescored["score"].tolist() == found["score"].tolist()
     with pytest.raises(ValueError, match="weight of 'okapi' is -1"):
         index.bm25()(pd.DataFrame({"qid": ["q1"], "query_toks": [{"okapi": -1}]}))
+    for weights, kind, message in (
+        ({"okapi": 1e300}, ValueError, r"BM25.*row 1 \(from 0\) of column 'query_toks': .* is 1e\+300, not from 0"),
+        ({"okapi": float("nan")}, ValueError, "weight of 'okapi' is nan"),
+        ({"okapi": None}, TypeError, "weight of 'okapi' is None, not a number"),
+        (["okapi"], TypeError, "row 1 .* holds .'okapi'., not a dict"),
+    ):
+        with pytest.raises(kind, match=message):
+            index.bm25()(pd.DataFrame({"qid": ["q1", "q2"], "query_toks": [{}, weights]}))
 
 
 IMPOSSIBLE = {
