@@ -15,7 +15,7 @@ from pt_neural.text import Vocabulary
 from tests.rankers import fitted
 
 REBUILT = "was rebuilt or deleted since it was opened; open it again"
-READS = 200  # of each of three threads
+READS = 60  # of each of three threads
 
 
 def corpus(version: int) -> list[dict[str, str]]:
