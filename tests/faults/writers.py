@@ -28,7 +28,8 @@ QUICK = [
     "pseudo-queries",
 ]
 FITS = ["fit of DSSM", "fit of SSI"]
-NAMES = [*QUICK, "merged forward index", "vectors", "representations", "ranker", *FITS, "Lucene index", "Lucene shards"]
+LUCENE = ["Lucene index", "Lucene shards"]
+NAMES = [*QUICK, "merged forward index", "vectors", "representations", "ranker", *FITS, *LUCENE]
 
 
 class Writer(NamedTuple):
