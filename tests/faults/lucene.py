@@ -203,7 +203,8 @@ def hostile(folder: str, number: str) -> None:
         queries = [hostile_text(rng) for _ in range(25)]
         if start % 100 == 0:
             queries[0] = " ".join(f"{word} {i}" for i, word in enumerate(rng.choices(WORDS, k=2_500)))
-        frame = pd.DataFrame({"qid": [f"h{i}" for i in range(25)], "query": queries})
+        texts = pd.Series(queries, dtype=object)  # Arrow's strings cannot hold half a character
+        frame = pd.DataFrame({"qid": [f"h{i}" for i in range(25)], "query": texts})
         for name, transformer in transformers(index).items():
             begin, before = time.monotonic(), frame.copy(deep=True)
             found = transformer(pd.concat([frame, plain], ignore_index=True))
