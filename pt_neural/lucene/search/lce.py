@@ -387,7 +387,8 @@ def best_rows(results: pd.DataFrame, groups: np.ndarray, reader: Reader, number:
 
 
 def _query_columns(frame: pd.DataFrame) -> list[str]:
-    columns = set(pt.model.query_columns(frame))
+    named = [column for column in frame.columns if isinstance(column, str)]  # PyTerrier asks how they begin
+    columns = set(pt.model.query_columns(frame[named]))
     return [column for column in frame.columns if column in columns]
 
 
