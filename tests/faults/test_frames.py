@@ -283,8 +283,9 @@ def require_kept(name: str, frame: pd.DataFrame, found: pd.DataFrame) -> None:
         assert np.isfinite(found["score"]).all()
         assert set(found["qid"]) <= set(frame["qid"])
     if does == "scores":
-        for _, ranks in found.groupby(found["qid"].to_numpy(dtype=object))["rank"]:
-            assert sorted(ranks) == list(range(len(ranks)))
+        queries, _ = pd.factorize(found["qid"].to_numpy(dtype=object))  # pandas cannot group by half a character
+        for _, ranks in found.groupby(queries)["rank"]:
+        assert sorted(ranks) == list(range(len(ranks)))
     if does == "expands":
         weights = [weight for terms in found["query_toks"] for weight in terms.values()]
         assert np.isfinite(weights).all()
@@ -346,7 +347,7 @@ def attack(name: str, frame: pd.DataFrame, seconds: float = SECONDS) -> str:
     return outcome
 
 
-@settings(max_examples=FRAMES, suppress_health_check=list(HealthCheck), print_blob=True)
+@settings(max_examples=FRAMES, derandomize=not LONG, suppress_health_check=list(HealthCheck), print_blob=True)
 @given(data=st.data())
 def attacks(data: st.DataObject, outcomes: Counter) -> None:
     name = data.draw(st.sampled_from(sorted(CASES)), label="transformer")

@@ -165,7 +165,7 @@ def test_a_document_without_terms_adds_nothing(build):
     frame = pd.DataFrame({"qid": "q1", "query": "okapi", "docno": ["full", "empty"], "score": [1.0, 2.0]})
     assert lce(frame)["query_toks"][0] == lce(frame[:1])["query_toks"][0]
     assert lce(frame[1:])["query_toks"][0] == {"okapi": 1.0}
-    assert list(lce(frame.assign(**{"note": 1}).rename(columns={"note": 5})).columns) == ["qid", "query", "query_toks"]
+    assert list(lce(frame.assign(note=1).rename(columns={"note": 5})).columns) == ["qid", "query", "query_toks"]
 
 
 def test_weights_that_come_in_are_expanded_once_more(animals):
