@@ -285,7 +285,7 @@ def require_kept(name: str, frame: pd.DataFrame, found: pd.DataFrame) -> None:
     if does == "scores":
         queries, _ = pd.factorize(found["qid"].to_numpy(dtype=object))  # pandas cannot group by half a character
         for _, ranks in found.groupby(queries)["rank"]:
-        assert sorted(ranks) == list(range(len(ranks)))
+            assert sorted(ranks) == list(range(len(ranks)))
     if does == "expands":
         weights = [weight for terms in found["query_toks"] for weight in terms.values()]
         assert np.isfinite(weights).all()
