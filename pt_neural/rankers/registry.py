@@ -10,57 +10,88 @@ from pt_neural._files import ArtifactError
 
 
 class Row(NamedTuple):
-    """One ranker: its public name, the module of its class, and the ``artifact_format`` of the class."""
+    """One ranker.
+
+    Attributes:
+        name: Its public name.
+        module: The module of its class.
+        format: The ``artifact_format`` of the class.
+        paper: Who wrote the paper that it comes from.
+        year: When the paper appeared.
+    """
 
     name: str
     module: str
     format: str
+    paper: str = ""
+    year: int | None = None
+
+    @property
+    def family(self) -> str:
+        """The package of models that the module belongs to, such as ``"kernels"``; the module's own name if none."""
+        return self.module.removeprefix(f"{MODELS}.").split(".")[0]
 
     def ranker(self) -> Any:
         """The class."""
         return getattr(import_module(self.module), self.name)
 
 
+MODELS = "pt_neural.models"
 RANKERS = [
-    Row("BLTM", "pt_neural.models.topics.bltm", "bltm"),
-    Row("CLSM", "pt_neural.models.clsm.clsm", "clsm"),
-    Row("DESM", "pt_neural.models.desm", "desm"),
-    Row("DRMM", "pt_neural.models.duet.drmm", "drmm"),
-    Row("DSSM", "pt_neural.models.clsm.dssm", "dssm"),
-    Row("Duet", "pt_neural.models.duet.duet", "duet"),
-    Row("DuetDistributed", "pt_neural.models.duet.duet", "duet-distributed"),
-    Row("DuetLocal", "pt_neural.models.duet.duet", "duet-local"),
-    Row("LDA", "pt_neural.models.topics.lda", "lda"),
-    Row("LSA", "pt_neural.models.clsm.lsa", "lsa"),
-    Row("MatchTensor", "pt_neural.models.match_tensor.match_tensor", "match-tensor"),
-    Row("MatchTensorSSM", "pt_neural.models.match_tensor.match_tensor", "match-tensor-ssm"),
-    Row("PLSA", "pt_neural.models.topics.plsa", "plsa"),
-    Row("PhraseTranslation", "pt_neural.models.translation.phrases", "phrase-translation"),
-    Row("Rocchio", "pt_neural.models.ssi.rocchio", "rocchio"),
-    Row("SSI", "pt_neural.models.ssi.ssi", "ssi"),
-    Row("SSM", "pt_neural.models.match_tensor.ssm", "ssm"),
-    Row("TFIDF", "pt_neural.models.ssi.tf_idf", "tf-idf"),
-    Row("TopicCosine", "pt_neural.models.topics.topic_model", "topic-cosine"),
-    Row("WordTranslation", "pt_neural.models.translation.words", "word-translation"),
+    Row(name, f"{MODELS}.{module}", format, paper, year)
+    for name, module, format, paper, year in (
+        ("ANMM", "pooling.anmm", "anmm", "Yang, Ai, Guo and Croft", 2016),
+        ("ARCI", "convolutions.arc", "arc-i", "Hu, Lu, Li and Chen", 2014),
+        ("ARCII", "convolutions.arc", "arc-ii", "Hu, Lu, Li and Chen", 2014),
+        ("BLTM", "topics.bltm", "bltm", "Gao, Toutanova and Yih", 2011),
+        ("CLSM", "clsm.clsm", "clsm", "Shen, He, Gao, Deng and Mesnil", 2014),
+        ("ConvKNRM", "kernels.conv_knrm", "conv-knrm", "Dai, Xiong, Callan and Liu", 2018),
+        ("DESM", "desm", "desm", "Mitra, Nalisnick, Craswell and Caruana", 2016),
+        ("DRMM", "duet.drmm", "drmm", "Guo, Fan, Ai and Croft", 2016),
+        ("DRMMTKS", "pooling.drmmtks", "drmm-tks", "MatchZoo", 2017),
+        ("DSSM", "clsm.dssm", "dssm", "Huang, He, Gao, Deng, Acero and Heck", 2013),
+        ("Duet", "duet.duet", "duet", "Mitra, Diaz and Craswell", 2017),
+        ("DuetDistributed", "duet.duet", "duet-distributed", "Mitra, Diaz and Craswell", 2017),
+        ("DuetLocal", "duet.duet", "duet-local", "Mitra, Diaz and Craswell", 2017),
+        ("KNRM", "kernels.knrm", "knrm", "Xiong, Dai, Callan, Liu and Power", 2017),
+        ("LDA", "topics.lda", "lda", "Blei, Ng and Jordan", 2003),
+        ("LSA", "clsm.lsa", "lsa", "Deerwester, Dumais, Furnas, Landauer and Harshman", 1990),
+        ("MatchPyramid", "convolutions.match_pyramid", "match-pyramid", "Pang, Lan, Guo, Xu, Wan and Cheng", 2016),
+        ("MatchTensor", "match_tensor.match_tensor", "match-tensor", "Jaech, Kamisetty, Ringger and Clarke", 2017),
+        ("MatchTensorSSM", "match_tensor.match_tensor", "match-tensor-ssm", "Jaech, Kamisetty, Ringger and Clarke", 2017),
+        ("MVLSTM", "pooling.mv_lstm", "mv-lstm", "Wan, Lan, Guo, Xu, Pang and Cheng", 2016),
+        ("PACRR", "convolutions.pacrr", "pacrr", "Hui, Yates, Berberich and de Melo", 2017),
+        ("PLSA", "topics.plsa", "plsa", "Hofmann", 1999),
+        ("PhraseTranslation", "translation.phrases", "phrase-translation", "Gao, He and Nie", 2010),
+        ("Rocchio", "ssi.rocchio", "rocchio", "Rocchio", 1971),
+        ("SSI", "ssi.ssi", "ssi", "Bai, Weston, Grangier, Collobert, Sadamasa, Qi, Chapelle and Weinberger", 2009),
+        ("SSM", "match_tensor.ssm", "ssm", "Jaech, Kamisetty, Ringger and Clarke", 2017),
+        ("TFIDF", "ssi.tf_idf", "tf-idf", "Salton and Buckley", 1988),
+        ("TK", "kernels.tk", "tk", "Hofstätter, Zlabinger and Hanbury", 2020),
+        ("TopicCosine", "topics.topic_model", "topic-cosine", "Hofmann", 1999),
+        ("WordTranslation", "translation.words", "word-translation", "Berger and Lafferty", 1999),
+    )
 ]
 
 
-def register(name: str, module: str, format: str) -> None:
+def register(name: str, module: str, format: str, *, paper: str = "", year: int | None = None) -> None:
     """Add a row for a ranker of your own, so that ``pt.Artifact.load`` and :func:`load_ranker` find its class.
 
     Args:
         name: The name of the class.
         module: The module that has it.
         format: Its ``artifact_format``.
+        paper: Who wrote the paper that it comes from, for ``pn.rankers()``.
+        year: When the paper appeared.
 
     Raises:
         ValueError: If another ranker has this format.
 
     Example::
 
-        register("KNRM", "my_rankers.knrm", "knrm")
+        register("MyKNRM", "my_rankers.knrm", "my-knrm")
     """
-    row = Row(name, module, format)
+    row = Row(name, module, format, paper, year)
     taken = next((other for other in RANKERS if other.format == format and other != row), None)
     if taken is not None:
         raise ValueError(f"{taken.module}.{taken.name} already has the format {format!r}; choose another")

@@ -38,23 +38,32 @@ _SSI = {"dim": 4, "embedded_terms": 15, "hash_size": 50_000, "nonzeros": 4, "rou
 
 # Settings that make a model small; a ranker without a row is fitted with its defaults.
 SETTINGS: dict[str, dict[str, Any]] = {
+    "ARCI": {"layers": (6, 5), "hidden": 4, "document_terms": 20},
+    "ARCII": {"layers": (4, 5), "hidden": 4, "document_terms": 20},
     "BLTM": {"num_topics": 3},
     "CLSM": {"filters": 8, "dim": 6, "max_terms": 5},
+    "ConvKNRM": {"filters": 6, "document_terms": 20},
     "DSSM": {"layers": (8, 6)},
     "Duet": {"pooling": 5, "document_terms": 20, "filters": 8, "hidden": 6},
     "DuetDistributed": {"pooling": 5, "document_terms": 20, "filters": 8, "hidden": 6},
     "DuetLocal": {"document_terms": 20, "filters": 8, "hidden": 6},
     "LDA": {"num_topics": 3, "iterations": 20},
     "LSA": {"dim": 4, "min_count": 1},
+    "MVLSTM": {"units": 4, "top_k": 3, "hidden": 5, "document_terms": 20},
+    "MatchPyramid": {"filters": 3, "query_fields": 2, "document_fields": 3, "hidden": 5, "document_terms": 20},
     "MatchTensor": _TENSOR,
     "MatchTensorSSM": _TENSOR,
+    "PACRR": {"filters": 3, "document_terms": 20},
     "PLSA": {"num_topics": 3},
     "SSI": _SSI,
     "SSM": _SEQUENCES,
+    "TK": {"heads": 2, "head_size": 3, "hidden": 5, "document_terms": 20},
 }
 # What a setting changes so much that it is a ranker of its own.
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "ANMM two nodes": ("ANMM", {"nodes": 2}),
     "MatchTensorSSM exact": ("MatchTensorSSM", {"channels": "exact", "boundaries": False}),
+    "PACRR dense": ("PACRR", {"combination": "dense", "selection": "k-window", "window_terms": 6}),
     "SSI correlated-hash": ("SSI", {"kind": "correlated-hash", "ngrams": 2}),
     "SSI hash": ("SSI", {"kind": "hash"}),
     "SSI sparse": ("SSI", {"kind": "sparse"}),

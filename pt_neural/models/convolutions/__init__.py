@@ -1,0 +1,1 @@
+"""Convolutions over interactions or texts: MatchPyramid, PACRR, ARC-I and ARC-II."""

@@ -1,0 +1,292 @@
+"""ARC-I and ARC-II, convolutional matching of sentences (Hu, Lu, Li and Chen, 2014)."""
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Literal, Unpack
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from pt_neural._arguments import checked_integers
+from pt_neural.embeddings import EmbeddingSpaces, Space
+from pt_neural.models.match_tensor.encoders import Queries, RowLinear
+from pt_neural.models.matching.layers import EncodingNetwork, Interaction, WindowSums, WordVectors
+from pt_neural.models.matching.ranker import Embeddings, MatchingRanker
+from pt_neural.rankers.options import KeptInteractionOptions
+from pt_neural.rankers.readers.word_sequences import WordSequences, WordTexts
+
+
+class ARCI(MatchingRanker):
+    """Two convolutional networks turn query and document into a vector each, which a network with a hidden layer reads.
+
+    Each layer has filters over three words with ReLU and takes the larger value of each two neighbours; what the last
+    layer gives for the words of a text, up to the longest text that is read, is its vector (the paper's sections 2 and
+    3.1)::
+
+        z_i = relu(W [z_i; z_(i+1); z_(i+2)] + b), where there is a word at i, else 0
+        z'_i = max(z_(2i-1), z_(2i))
+        s = w . relu(W_q z_q + W_d z_d + b_1) + b_2
+
+    Values beyond the end of a text are 0, as the paper's gate makes them. Words without a vector are zeros. Training is
+    pairwise with a margin of 1. The paper has 200 to 500 filters.
+
+    Only the product W_d z_d is needed of a document, and :meth:`index` keeps it: ``hidden`` numbers.
+
+    Args:
+        spaces: The word embeddings; 50 dimensions in the paper.
+        space: Which of a word's two vectors to take, ``"in"`` or ``"out"``.
+        embeddings: ``"frozen"``; or ``"trained"``, so that training starts from these vectors.
+        layers: Filters of each layer.
+        window: Words that a filter spans.
+        hidden: Units of the hidden layer.
+        query_terms: Number of words of a query that are read.
+        document_terms: Number of words of a document that are read.
+
+    Raises:
+        TypeError: If an argument is of another kind than described.
+        ValueError: If a size is out of range or a choice unknown.
+
+    Example::
+
+        arc_i = pn.ARCI(pn.EmbeddingSpaces.train(docs.get_corpus_iter()))
+        (candidates >> arc_i).fit(train, docs.get_qrels("train"), dev, docs.get_qrels("dev"))
+        arc_i.representations = arc_i.index("kept", docs.get_corpus_iter())
+    """
+
+    schematic = {"label": "ARCI", "help_url": None}
+    artifact_format = "arc-i"
+    options_type: ClassVar[type] = KeptInteractionOptions
+    least: ClassVar[Mapping[str, int]] = {"window": 1, "hidden": 1}
+
+    def __init__(
+        self,
+        spaces: EmbeddingSpaces,
+        *,
+        space: Space = "in",
+        embeddings: Embeddings = "frozen",
+        layers: Sequence[int] = (200, 200),
+        window: int = 3,
+        hidden: int = 200,
+        query_terms: int = 10,
+        document_terms: int = 100,
+        **options: Unpack[KeptInteractionOptions],
+    ):
+        self.layers, self.window, self.hidden = layers, window, hidden
+        sizes = {"query_terms": query_terms, "document_terms": document_terms}
+        super().__init__(spaces, space=space, embeddings=embeddings, **sizes, **options)
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        self.layers = checked_integers("layers", self.layers, least=1)
+
+    def make_network(self, reader: WordSequences) -> "ARCINetwork":
+        """A new network."""
+        lengths = self.query_terms, self.document_terms
+        return ARCINetwork(self.word_vectors(reader), self.layers, self.window, self.hidden, lengths)
+
+
+class ARCII(MatchingRanker):
+    """Filters over three words of the query and three of the document at once, then an image of such matches.
+
+    The first layer sees every window of the query with every window of the document; further layers have filters of
+    3 x 3 windows. After each, the largest of each 2 x 2 values is taken. A hidden layer reads the values of the last
+    layer, up to the longest texts that are read (the paper's section 3.2)::
+
+        z_ij = relu(W_q [q_i; q_(i+1); q_(i+2)] + W_d [d_j; d_(j+1); d_(j+2)] + b), where there are words, else 0
+        z'_ij = max(z_(2i-1,2j-1), z_(2i-1,2j), z_(2i,2j-1), z_(2i,2j))
+
+    Values beyond the end of a text are 0, as the paper's gate makes them. Words without a vector are zeros. Training is
+    pairwise with a margin of 1. The paper has 200 to 500 filters for single sentences; here there are 64, since every
+    pair of a query word and a document word needs them.
+
+    :meth:`index` keeps the document's part of the first layer: as many numbers as it has filters, for each word.
+
+    Args:
+        spaces: The word embeddings; 50 dimensions in the paper.
+        space: Which of a word's two vectors to take, ``"in"`` or ``"out"``.
+        embeddings: ``"frozen"``; or ``"trained"``, so that training starts from these vectors.
+        layers: Filters of each layer.
+        window: Words of each text that a filter of the first layer spans; values that the others span.
+        hidden: Units of the hidden layer.
+        query_terms: Number of words of a query that are read.
+        document_terms: Number of words of a document that are read.
+
+    Raises:
+        TypeError: If an argument is of another kind than described.
+        ValueError: If a size is out of range or a choice unknown.
+
+    Example::
+
+        arc_ii = pn.ARCII(pn.EmbeddingSpaces.train(docs.get_corpus_iter()))
+        (candidates >> arc_ii).fit(train, docs.get_qrels("train"), dev, docs.get_qrels("dev"))
+        pn.explain(arc_ii, "pairwise distance", text).plot()
+    """
+
+    schematic = {"label": "ARCII", "help_url": None}
+    artifact_format = "arc-ii"
+    options_type: ClassVar[type] = KeptInteractionOptions
+    least: ClassVar[Mapping[str, int]] = {"window": 1, "hidden": 1}
+
+    def __init__(
+        self,
+        spaces: EmbeddingSpaces,
+        *,
+        space: Space = "in",
+        embeddings: Embeddings = "frozen",
+        layers: Sequence[int] = (64, 64),
+        window: int = 3,
+        hidden: int = 64,
+        query_terms: int = 10,
+        document_terms: int = 100,
+        **options: Unpack[KeptInteractionOptions],
+    ):
+        self.layers, self.window, self.hidden = layers, window, hidden
+        sizes = {"query_terms": query_terms, "document_terms": document_terms}
+        super().__init__(spaces, space=space, embeddings=embeddings, **sizes, **options)
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        self.layers = checked_integers("layers", self.layers, least=1)
+
+    def make_network(self, reader: WordSequences) -> "ARCIINetwork":
+        """A new network."""
+        lengths = self.query_terms, self.document_terms
+        return ARCIINetwork(self.word_vectors(reader), self.layers, self.window, self.hidden, lengths)
+
+
+class ARCINetwork(EncodingNetwork):
+    """Convolutions and pooling for each side, and a hidden layer over both.
+
+    Args:
+        vectors: The word vectors.
+        layers: Filters of each layer.
+        window: Words that a filter spans.
+        hidden: Units of the hidden layer.
+        lengths: Most words of a query, and of a document.
+    """
+
+    def __init__(
+        self, vectors: WordVectors, layers: Sequence[int], window: int, hidden: int, lengths: tuple[int, int]
+    ):
+        super().__init__(vectors)
+        self.columns = hidden
+        self.query = SentenceVector(vectors.dim, layers, window, lengths[0], hidden)
+        self.document = SentenceVector(vectors.dim, layers, window, lengths[1], hidden)
+        self.bias, self.output = nn.Parameter(torch.zeros(hidden)), nn.Linear(hidden, 1)
+
+    def num_rows(self, lengths: np.ndarray) -> np.ndarray:
+        """One for each document."""
+        return np.ones_like(lengths)
+
+    def encode(self, side: Literal["query", "document"], texts: WordTexts) -> Tensor:
+        """W z of each text: (texts, hidden)."""
+        return getattr(self, side)(self.vectors(texts.ids), texts)
+
+    def read_queries(self, texts: WordTexts) -> Queries:
+        """The queries as they are matched with documents: one vector each."""
+        whole = self.encode("query", texts)
+        return Queries(whole[:, None], torch.ones_like(texts.offsets[1:]), whole)
+
+    def read_documents(self, texts: WordTexts) -> tuple[Tensor, Tensor]:
+        """A row for each document, and where each document's row is."""
+        rows = self.encode("document", texts)
+        return rows, torch.arange(len(rows) + 1, device=rows.device)
+
+    def match(self, queries: Queries, rows: Tensor, offsets: Tensor, document_rows: Tensor, matches: None) -> Tensor:
+        """Scores of documents; see :meth:`EncodingNetwork.match`."""
+        hidden = torch.relu(queries.whole[:, None] + rows[offsets[document_rows]] + self.bias)
+        return self.output(hidden).squeeze(-1)  # (groups, documents)
+
+
+class SentenceVector(nn.Module):
+    """Layers of convolutions over words, each followed by pooling, and a linear layer over what they give.
+
+    Args:
+        inputs: Length of the word vectors.
+        layers: Filters of each layer.
+        window: Words that a filter spans.
+        max_words: Most words of a text.
+        outputs: Length of the result.
+    """
+
+    def __init__(self, inputs: int, layers: Sequence[int], window: int, max_words: int, outputs: int):
+        super().__init__()
+        self.first, self.window = WindowSums(inputs, window, layers[0]), window
+        self.further = nn.ModuleList(
+            nn.Conv1d(before, after, window) for before, after in zip(layers, layers[1:], strict=False)
+        )
+        self.max_places = places_left(max_words, len(layers))
+        self.linear = RowLinear(self.max_places * layers[-1], outputs, bias=False)
+
+    def forward(self, vectors: Tensor, texts: WordTexts) -> Tensor:
+        """From vectors of the distinct words and the texts to (texts, outputs)."""
+        rows = torch.relu(self.first(vectors, texts.words, texts.offsets))  # (words, filters)
+        places, is_value = texts.padded()
+        values = rows.new_zeros(*is_value.shape, rows.shape[1]).masked_scatter(is_value[..., None], rows).mT
+        values, is_value = self.pooled(values, is_value)
+        for layer in self.further:
+            values = torch.relu(layer(F.pad(values, (0, self.window - 1)))) * is_value[:, None]
+            values, is_value = self.pooled(values, is_value)
+        values = F.pad(values, (0, self.max_places - values.shape[2]))  # (texts, filters, most places)
+        return self.linear(values.flatten(1))
+
+    @staticmethod
+    def pooled(values: Tensor, is_value: Tensor) -> tuple[Tensor, Tensor]:
+        """The larger of each two neighbours, and whether there is any."""
+        return F.max_pool1d(values, 2, ceil_mode=True), is_value[:, ::2]
+
+
+class ARCIINetwork(EncodingNetwork):
+    """A layer over windows of both texts, layers over images of these, and a hidden layer.
+
+    Args:
+        vectors: The word vectors.
+        layers: Filters of each layer.
+        window: Words, or values, that a filter spans.
+        hidden: Units of the hidden layer.
+        lengths: Most words of a query, and of a document.
+    """
+
+    piecewise_linear = True
+
+    def __init__(
+        self, vectors: WordVectors, layers: Sequence[int], window: int, hidden: int, lengths: tuple[int, int]
+    ):
+        super().__init__(vectors)
+        self.columns, self.window = layers[0], window
+        self.query, self.document = (WindowSums(vectors.dim, window, layers[0]) for _ in range(2))
+        self.further = nn.ModuleList(
+            nn.Conv2d(before, after, window) for before, after in zip(layers, layers[1:], strict=False)
+        )
+        self.most = tuple(places_left(length, len(layers)) for length in lengths)
+        self.hidden = nn.Linear(layers[-1] * self.most[0] * self.most[1], hidden)
+        self.output = nn.Linear(hidden, 1)
+
+    def encode(self, side: Literal["query", "document"], texts: WordTexts) -> Tensor:
+        """One side's part of the first layer: (words, filters)."""
+        return getattr(self, side)(self.vectors(texts.ids), texts.words, texts.offsets)
+
+    def cells(self, queries: Tensor, documents: Tensor) -> Tensor:
+        """Values of the first layer before ReLU: (groups, documents, filters, query words, document words)."""
+        return queries.mT[:, None, :, :, None] + documents.mT[:, :, :, None]
+
+    def score_cells(self, interaction: Interaction) -> Tensor:
+        """Scores."""
+        groups, documents = interaction.lengths.shape
+        mask = interaction.mask.flatten(0, 1)[:, None]  # (pairs, 1, query words, document words)
+        values = F.max_pool2d(torch.relu(interaction.cells.flatten(0, 1)) * mask, 2, ceil_mode=True)
+        for layer in self.further:
+            mask = mask[..., ::2, ::2]
+            values = torch.relu(layer(F.pad(values, (0, self.window - 1, 0, self.window - 1)))) * mask
+            values = F.max_pool2d(values, 2, ceil_mode=True)
+        after = (most - found for most, found in zip(reversed(self.most), reversed(values.shape), strict=False))
+        values = F.pad(values, [part for end in after for part in (0, end)])  # (pairs, filters, most, most)
+        return self.output(torch.relu(self.hidden(values.flatten(1)))).view(groups, documents)
+
+
+def places_left(words: int, layers: int) -> int:
+    """How many values are left of so many words after this many layers, each of which halves them."""
+    for _ in range(layers):
+        words = -(-words // 2)
+    return words

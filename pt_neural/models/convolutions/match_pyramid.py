@@ -1,0 +1,160 @@
+"""MatchPyramid, text matching as image recognition (Pang, Lan, Guo, Xu, Wan and Cheng, 2016)."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Unpack
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from pt_neural.embeddings import EmbeddingSpaces, Space
+from pt_neural.models.matching.layers import Interaction, Similarity, SimilarityNetwork, WordVectors
+from pt_neural.models.matching.ranker import Embeddings, MatchingRanker
+from pt_neural.rankers.options import TrainedOptions
+from pt_neural.rankers.readers.word_sequences import WordSequences
+
+
+class MatchPyramid(MatchingRanker):
+    """Reads the matrix of similarities of query words and document words as an image.
+
+    A layer of square filters with ReLU goes over the matrix; the largest value of each filter is taken in each field of
+    a grid that divides the query and the document, however long, into equal parts (dynamic pooling); a hidden layer
+    makes the score::
+
+        z_fij = relu(sum_st w_fst M_(i+s, j+t) + b_f)
+        s = W_2 relu(W_1 dynamic-max(z) + b_1) + b_2
+
+    M is the cosine, the dot product or the indicator of equal words; the dot product is the mean of the products of
+    components, which differs from the paper's by one factor. Fields of a text that is shorter than the grid overlap.
+    The grid divides the words that a text has; in MatchZoo and OpenNIR it divides the padding as well. Words without a
+    vector have a cosine of 1 with themselves, and a dot product of 0. Training is pairwise with a margin of 1 and Adam,
+    as in the authors' study of ad-hoc retrieval (2016).
+
+    Args:
+        spaces: The word embeddings.
+        space: Which of a word's two vectors to take, ``"in"`` or ``"out"``.
+        embeddings: ``"frozen"``; or ``"trained"``, so that training starts from these vectors.
+        similarity: ``"cosine"``, ``"dot"`` or ``"exact"``, the indicator.
+        filters: Filters.
+        window: Words of the query, and of the document, that a filter spans.
+        query_fields: Into how many parts the grid divides the query.
+        document_fields: Into how many parts the grid divides the document.
+        hidden: Units of the hidden layer.
+        query_terms: Number of words of a query that are read.
+        document_terms: Number of words of a document that are read.
+
+    Raises:
+        TypeError: If an argument is of another kind than described.
+        ValueError: If a size is out of range or a choice unknown.
+
+    Example::
+
+        match_pyramid = pn.MatchPyramid(pn.EmbeddingSpaces.train(docs.get_corpus_iter()))
+        (candidates >> match_pyramid).fit(train, docs.get_qrels("train"), dev, docs.get_qrels("dev"))
+        pn.explain(match_pyramid, "pairwise distance", text).plot()
+    """
+
+    schematic = {"label": "MatchPyramid", "help_url": None}
+    artifact_format = "match-pyramid"
+    least: ClassVar[Mapping[str, int]] = {
+        "filters": 1,
+        "window": 1,
+        "query_fields": 1,
+        "document_fields": 1,
+        "hidden": 1,
+    }
+    choices: ClassVar[Mapping[str, tuple[Any, ...]]] = {"similarity": ("cosine", "dot", "exact")}
+
+    def __init__(
+        self,
+        spaces: EmbeddingSpaces,
+        *,
+        space: Space = "in",
+        embeddings: Embeddings = "frozen",
+        similarity: Similarity = "cosine",
+        filters: int = 8,
+        window: int = 3,
+        query_fields: int = 3,
+        document_fields: int = 10,
+        hidden: int = 128,
+        query_terms: int = 10,
+        document_terms: int = 200,
+        **options: Unpack[TrainedOptions],
+    ):
+        self.similarity, self.filters, self.window = similarity, filters, window
+        self.query_fields, self.document_fields, self.hidden = query_fields, document_fields, hidden
+        sizes = {"query_terms": query_terms, "document_terms": document_terms}
+        super().__init__(spaces, space=space, embeddings=embeddings, **sizes, **options)
+
+    def make_network(self, reader: WordSequences) -> "MatchPyramidNetwork":
+        """A new network."""
+        grid = self.query_fields, self.document_fields
+        vectors = self.word_vectors(reader)
+        return MatchPyramidNetwork(vectors, self.similarity, self.filters, self.window, grid, self.hidden)
+
+
+class MatchPyramidNetwork(SimilarityNetwork):
+    """Filters over similarities, dynamic pooling, and a hidden layer.
+
+    Args:
+        vectors: The word vectors.
+        similarity: How words are compared.
+        filters: Filters.
+        window: Words that a filter spans.
+        grid: Into how many parts the query and the document are divided.
+        hidden: Units of the hidden layer.
+    """
+
+    piecewise_linear = True
+
+    def __init__(
+        self,
+        vectors: WordVectors,
+        similarity: Similarity,
+        filters: int,
+        window: int,
+        grid: tuple[int, int],
+        hidden: int,
+    ):
+        super().__init__(vectors, similarity)
+        self.grid = grid
+        self.convolution = nn.Conv2d(1, filters, window)
+        self.hidden, self.output = nn.Linear(filters * grid[0] * grid[1], hidden), nn.Linear(hidden, 1)
+
+    def score_cells(self, interaction: Interaction) -> Tensor:
+        """Scores."""
+        groups, documents = interaction.lengths.shape
+        cells = (interaction.cells * interaction.mask).flatten(0, 1)[:, None]  # (pairs, 1, query words, words)
+        values = torch.relu(self.convolution(same_size(cells, self.convolution.kernel_size[0])))
+        query_lengths = interaction.query_mask.sum(-1).repeat_interleave(documents)
+        pooled = dynamic_max(values, interaction.lengths.flatten(), self.grid[1])  # (pairs, filters, words, fields)
+        pooled = dynamic_max(pooled.mT, query_lengths, self.grid[0])  # (pairs, filters, fields, query fields)
+        hidden = torch.relu(self.hidden(pooled.flatten(1)))
+        return self.output(hidden).view(groups, documents)
+
+
+def same_size(cells: Tensor, window: int) -> Tensor:
+    """Zeros around the last two dimensions, so that filters of this width give as many values."""
+    before, after = (window - 1) // 2, window // 2
+    return F.pad(cells, (before, after, before, after))
+
+
+def dynamic_max(values: Tensor, lengths: Tensor, fields: int) -> Tensor:
+    """The largest value in each of several fields of equal size that divide the words of each text.
+
+    Args:
+        values: Shape (texts, ..., words).
+        lengths: Words of each text, int64; a text without words counts as one word.
+        fields: Number of fields.
+
+    Returns:
+        Shape (texts, ..., fields).
+    """
+    numbers, lengths = torch.arange(fields, device=lengths.device), lengths.clamp(min=1)[:, None]
+    starts = numbers * lengths // fields  # (texts, fields)
+    sizes = -(-(numbers + 1) * lengths // fields) - starts  # at least 1
+    steps = torch.arange(int(sizes.max()), device=lengths.device)
+    places = starts[..., None] + torch.minimum(steps, sizes[..., None] - 1)  # (texts, fields, words of the largest)
+    shape = *values.shape[:-1], places.shape[1] * places.shape[2]
+    places = places.flatten(1).view(len(lengths), *[1] * (values.dim() - 2), -1).expand(shape)
+    return values.gather(-1, places).unflatten(-1, (fields, -1)).amax(-1)

@@ -1,0 +1,1 @@
+"""Kernel pooling: KNRM, ConvKNRM and TK."""

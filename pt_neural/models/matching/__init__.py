@@ -1,0 +1,1 @@
+"""What the later classics share: rankers over matrices of similarities of query words and document words."""

@@ -1,0 +1,318 @@
+"""Layers that the later classics share: word vectors, matrices of similarities, and what pools them."""
+
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from pt_neural.models.match_tensor.encoders import Queries, RowLinear
+from pt_neural.rankers.readers.word_sequences import WordGroups, WordTexts
+
+Similarity = Literal["cosine", "dot", "exact"]
+
+FREQUENT = 20_000  # most frequent words, whose vectors set the scale
+FAR = 1e4  # a similarity so far away that no kernel sees it
+LEAST_COUNT = 1e-10  # of a kernel, before its logarithm
+
+
+class WordVectors(nn.Module):
+    """The vectors of words by their ids; zeros for unknown words.
+
+    They are multiplied by a constant, so that the components of frequent words have a mean square of 1, however the
+    embeddings were trained.
+
+    Args:
+        vectors: The vectors of the known words, of shape (known words, dimensions).
+        trained: Whether they are weights, trained and saved with the network, or fixed.
+    """
+
+    def __init__(self, vectors: np.ndarray, *, trained: bool):
+        super().__init__()
+        self.num_known, self.dim = vectors.shape
+        self.scale = float(1 / max(np.sqrt(np.mean(np.square(vectors[:FREQUENT]))), 1e-12))
+        table = torch.from_numpy(np.concatenate([vectors, np.zeros((1, self.dim), dtype=np.float32)]))
+        if trained:
+            self.table = nn.Parameter(table)
+        else:
+            self.register_buffer("table", table, persistent=False)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Vectors of shape (words, dimensions) for ids of shape (words,)."""
+        unknown = self.num_known
+        return self.scale * F.embedding(ids.clamp(max=unknown), self.table, padding_idx=unknown)
+
+
+class Interaction(NamedTuple):
+    """What a network sees of pairs of a query and a document.
+
+    Attributes:
+        cells: A number for each query word and each document word, or one for each channel, float32 of shape (groups,
+            documents, query words, document words) or (groups, documents, channels, query words, document words).
+        mask: Whether there is a pair of words, bool of shape (groups, documents, query words, document words).
+        query_mask: Whether there is a query word, bool of shape (groups, query words).
+        lengths: Number of words of each document, int64 of shape (groups, documents).
+        features: What else is known of each query word, float32 of shape (groups, query words, features), or None.
+    """
+
+    cells: Tensor
+    mask: Tensor
+    query_mask: Tensor
+    lengths: Tensor
+    features: Tensor | None = None
+
+
+class MatchingNetwork(nn.Module):
+    """Base of the networks whose score is a function of an :class:`Interaction`.
+
+    Attributes:
+        piecewise_linear: Whether the score is piecewise linear in the cells, so that an explanation can divide it.
+    """
+
+    piecewise_linear = False
+
+    def score_cells(self, interaction: Interaction) -> Tensor:
+        """Scores, float32 of shape (groups, documents); cells that the mask leaves out make no difference."""
+        raise NotImplementedError
+
+
+class SimilarityNetwork(MatchingNetwork):
+    """Base of the networks over similarities of word vectors, which do not depend on the words around them.
+
+    Args:
+        vectors: The word vectors.
+        similarity: ``"cosine"``, ``"dot"`` (the mean product of components) or ``"exact"`` (1 for equal words).
+    """
+
+    def __init__(self, vectors: WordVectors, similarity: Similarity = "cosine"):
+        super().__init__()
+        self.vectors, self.similarity = vectors, similarity
+
+    def forward(self, groups: WordGroups) -> Tensor:
+        """Scores, float32 of shape (groups, documents)."""
+        return self.score_cells(self.interaction(groups))
+
+    def interaction(self, groups: WordGroups) -> Interaction:
+        """The similarity of each query word and document word.
+
+        Each distinct query word is compared with each distinct document word once; the cells are looked up.
+        """
+        queries, documents = groups.queries, groups.documents
+        table = self.similarities(queries.ids, documents.ids)  # (distinct query words, distinct document words)
+        query_places, query_mask = queries.padded()  # (queries, query words)
+        document_places, document_mask = documents.padded()  # (documents, document words)
+        by_query = F.pad(table, (0, 1, 0, 1))[query_places].mT.flatten(0, 1)  # (queries * (words + 1), query words)
+        starts = groups.query_rows[:, None, None] * (table.shape[1] + 1)
+        cells = F.embedding(starts + document_places[groups.document_rows], by_query).mT
+        query_mask = query_mask[groups.query_rows]  # (groups, query words)
+        document_mask = document_mask[groups.document_rows]  # (groups, documents, document words)
+        return Interaction(
+            cells,  # (groups, documents, query words, document words)
+            query_mask[:, None, :, None] & document_mask[:, :, None],
+            query_mask,
+            document_mask.sum(-1),
+            self.query_features(queries, query_places[groups.query_rows]),
+        )
+
+    def query_features(self, queries: WordTexts, places: Tensor) -> Tensor | None:
+        """Features of query words, from the distinct words and their places (groups, query words); None for none."""
+        return None
+
+    def similarities(self, queries: Tensor, documents: Tensor) -> Tensor:
+        """Similarities of words by their ids, float32 of shape (query words, document words).
+
+        Equal words have a cosine of 1, unknown words too, and unknown words have 0 with all others.
+        """
+        same = queries[:, None] == documents
+        if self.similarity == "exact":
+            return same.float()
+        with torch.autocast(queries.device.type, enabled=False):  # a kernel tells 0.999 from 1
+            left, right = self.vectors(queries), self.vectors(documents)
+            if self.similarity == "dot":
+                return left @ right.T / self.vectors.dim
+            return torch.where(same, 1.0, F.normalize(left, dim=-1) @ F.normalize(right, dim=-1).T)
+
+
+class EncodingNetwork(MatchingNetwork):
+    """Base of the networks that read the words of a text in their context, before they match two texts.
+
+    Documents are read without the query: they can be read once for all queries, and kept.
+
+    Args:
+        vectors: The word vectors.
+
+    Attributes:
+        columns: Length of each row that represents a document.
+    """
+
+    columns: int
+
+    def __init__(self, vectors: WordVectors):
+        super().__init__()
+        self.vectors = vectors
+
+    def encode(self, side: Literal["query", "document"], texts: WordTexts) -> Tensor:
+        """A row for each word of each text, of shape (words, columns)."""
+        raise NotImplementedError
+
+    def num_rows(self, lengths: np.ndarray) -> np.ndarray:
+        """Number of rows that represent documents of these lengths in words."""
+        return lengths
+
+    def read_queries(self, texts: WordTexts) -> Queries:
+        """The queries as they are matched with documents."""
+        rows = self.encode("query", texts)  # (words, columns)
+        lengths = texts.offsets.diff()
+        is_word = texts.padded()[1]
+        words = rows.new_zeros(*is_word.shape, rows.shape[1]).masked_scatter(is_word[..., None], rows)
+        return Queries(words, lengths, None)
+
+    def read_documents(self, texts: WordTexts) -> tuple[Tensor, Tensor]:
+        """Rows, document after document, and where each document starts."""
+        return self.encode("document", texts), texts.offsets
+
+    def match(self, queries: Queries, rows: Tensor, offsets: Tensor, document_rows: Tensor, matches: None) -> Tensor:
+        """Scores of documents, float32 of shape (groups, documents).
+
+        Args:
+            queries: The query of each group.
+            rows: The rows that :meth:`read_documents` returned.
+            offsets: Where each document's rows start.
+            document_rows: Documents of each group, int64 of shape (groups, documents).
+            matches: Ignored.
+        """
+        return self.score_cells(self.pair(queries, rows, offsets, document_rows))
+
+    def pair(self, queries: Queries, rows: Tensor, offsets: Tensor, document_rows: Tensor) -> Interaction:
+        """The interaction of queries with documents; arguments as for :meth:`match`."""
+        lengths = offsets.diff()[document_rows]  # (groups, documents)
+        steps = torch.arange(max(1, int(lengths.max())), device=rows.device)
+        document_mask = steps < lengths[..., None]
+        places = torch.where(document_mask, offsets[:-1][document_rows][..., None] + steps, len(rows))
+        documents = F.embedding(places, F.pad(rows, (0, 0, 0, 1)))  # (groups, documents, document words, columns)
+        words = torch.arange(queries.words.shape[1], device=rows.device)
+        query_mask = words < queries.lengths[:, None]  # (groups, query words)
+        mask = query_mask[:, None, :, None] & document_mask[:, :, None]
+        return Interaction(self.cells(queries.words, documents), mask, query_mask, lengths)
+
+    def cells(self, queries: Tensor, documents: Tensor) -> Tensor:
+        """Cells of (groups, query words, columns) with (groups, documents, document words, columns)."""
+        raise NotImplementedError
+
+    def interaction(self, groups: WordGroups) -> Interaction:
+        """What the network sees of each pair of a batch."""
+        queries = self.read_queries(groups.queries).take(groups.query_rows)
+        return self.pair(queries, *self.read_documents(groups.documents), groups.document_rows)
+
+    def forward(self, groups: WordGroups) -> Tensor:
+        """Scores, float32 of shape (groups, documents)."""
+        queries = self.read_queries(groups.queries).take(groups.query_rows)
+        return self.match(queries, *self.read_documents(groups.documents), groups.document_rows, None)
+
+
+class WindowSums(nn.Module):
+    """A convolution over words: for each word, linear functions of it and the words that follow it.
+
+    Each distinct word is projected once; a window adds up the projections of its words. Words beyond the end of a text
+    are zeros.
+
+    Args:
+        inputs: Length of the word vectors.
+        size: Words of a window.
+        outputs: Filters.
+    """
+
+    def __init__(self, inputs: int, size: int, outputs: int):
+        super().__init__()
+        self.size, self.outputs = size, outputs
+        self.projection = RowLinear(inputs, size * outputs, bias=False)
+        nn.init.uniform_(self.projection.weight, -((size * inputs) ** -0.5), (size * inputs) ** -0.5)
+        self.bias = nn.Parameter(torch.zeros(outputs))
+
+    def forward(self, vectors: Tensor, words: Tensor, offsets: Tensor) -> Tensor:
+        """One row for each word of each text.
+
+        Args:
+            vectors: Vectors of the distinct words, float32 of shape (distinct words, inputs).
+            words: The texts, one after another, as places among the distinct words.
+            offsets: Where each text starts, int64 of shape (texts + 1,).
+
+        Returns:
+            Shape (words, outputs).
+        """
+        projected = self.projection(vectors).view(-1, self.size, self.outputs)
+        projected = F.pad(projected, (0, 0, 0, 0, 0, 1)).flatten(0, 1)  # ((distinct words + 1) * size, outputs)
+        steps = torch.arange(self.size, device=words.device)
+        places = torch.arange(len(words), device=words.device)[:, None] + steps  # (words, size)
+        ends = torch.repeat_interleave(offsets[1:], offsets.diff())[:, None]
+        following = torch.where(places < ends, F.pad(words, (0, self.size))[places], len(vectors))
+        return F.embedding_bag(following * self.size + steps, projected, mode="sum") + self.bias.to(projected.dtype)
+
+
+class KernelPooling(nn.Module):
+    """Soft counts: how many similarities lie near the mean of each kernel, exp(-(s - mu)^2 / (2 sigma^2)).
+
+    Args:
+        means: The mean of each kernel.
+        widths: The standard deviation of each kernel.
+    """
+
+    def __init__(self, means: list[float], widths: list[float]):
+        super().__init__()
+        self.means, self.widths = means, widths
+
+    def __len__(self) -> int:
+        return len(self.means)
+
+    def forward(self, cells: Tensor, mask: Tensor) -> Tensor:
+        """Counts over the last dimension of the cells where the mask is true: from (..., words) to (..., kernels)."""
+        return _KernelCounts.apply(cells.float().masked_fill(~mask, FAR), self.means, self.widths)
+
+
+class _KernelCounts(torch.autograd.Function):
+    """One kernel after the other, computed again for the gradient: memory for the cells, not for cells times kernels."""
+
+    @staticmethod
+    def forward(ctx: Any, cells: Tensor, means: list[float], widths: list[float]) -> Tensor:
+        ctx.save_for_backward(cells)
+        ctx.kernels = list(zip(means, widths, strict=True))
+        return torch.stack([_kernel(cells, *kernel).sum(-1) for kernel in ctx.kernels], dim=-1)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        (cells,) = ctx.saved_tensors
+        total = torch.zeros_like(cells)
+        for number, (mean, width) in enumerate(ctx.kernels):
+            slope = _kernel(cells, mean, width).mul_(mean - cells)
+            total.addcmul_(slope, gradient[..., number, None].expand_as(cells), value=width**-2)
+        return total, None, None
+
+
+def _kernel(cells: Tensor, mean: float, width: float) -> Tensor:
+    return (cells - mean).square_().mul_(-0.5 / width**2).exp_()
+
+
+def largest(values: Tensor, mask: Tensor, count: int) -> Tensor:
+    """The largest values along the last dimension where the mask is true, in falling order; zeros if there are fewer.
+
+    From (..., values) to (..., count).
+    """
+    lowest = torch.finfo(values.dtype).min
+    found = values.masked_fill(~mask, lowest).topk(min(count, values.shape[-1]), dim=-1).values
+    return F.pad(found.masked_fill(found == lowest, 0), (0, count - found.shape[-1]))
+
+
+def masked_log_softmax(weights: Tensor, mask: Tensor) -> Tensor:
+    """Log of a softmax over the last dimension where the mask is true, -inf elsewhere; uniform without any word."""
+    weights = weights.float().masked_fill(~mask, -torch.inf)
+    first = torch.arange(mask.shape[-1], device=mask.device) == 0
+    empty = ~mask.any(-1, keepdim=True)
+    return weights.masked_fill(empty & first, 0.0).log_softmax(-1)
+
+
+def query_vectors(vectors: WordVectors, queries: WordTexts, places: Tensor) -> Tensor:
+    """Vectors of the words of queries, from their places: (groups, query words, dimensions)."""
+    return F.embedding(places, F.pad(vectors(queries.ids), (0, 0, 0, 1)))
