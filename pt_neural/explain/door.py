@@ -32,6 +32,12 @@ EXPLANATIONS: dict[str, dict[str, str]] = {
         **_DROP_OCCURRENCES,
         **_MATCHES,
     },
+    "ARCI": {**_DROP_OCCURRENCES, **_MATCHES},  # which compares a vector of each text
+    "MatchingRanker": {
+        "interaction": "models.interaction.explain_interaction",
+        **_DROP_OCCURRENCES,
+        **_MATCHES,
+    },
     "InteractionRanker": {**_DROP_OCCURRENCES, **_MATCHES},
     "Mixture": {"drop": "models.mixture.explain_mixture"},
     "Rocchio": {"expansion": "models.expansion.explain_rocchio"},
@@ -59,6 +65,9 @@ def explain(
     - ``"match-tensor"``, MatchTensor and MatchTensorSSM: which cells and channels of the match tensor made the score,
       as a heat map of query words by document words; see
       :func:`~pt_neural.explain.models.match_tensor.explain_match_tensor`.
+    - ``"interaction"``, KNRM, ConvKNRM, TK, MatchPyramid, PACRR, ARCII, DRMMTKS, MVLSTM and ANMM: what each pair of a
+      query word and a document word adds to the score, as a heat map, and the soft matches of each kernel; see
+      :func:`~pt_neural.explain.models.interaction.explain_interaction`.
     - ``"word-pairs"``, SSI and TFIDF: what each pair of a query word and a document word adds to the score, as a heat
       map and a list of the strongest pairs; see
       :func:`~pt_neural.explain.models.word_pairs.explain_word_pairs` (option ``pairs``).

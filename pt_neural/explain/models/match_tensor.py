@@ -16,18 +16,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from pt_neural._arguments import checked_number
-from pt_neural.explain.explanation import Document, Side, TextExplanation, document_text, query_text
-from pt_neural.explain.pictures import (
-    LEFT_OUT,
-    MATCH_COLOUR,
-    HeatMap,
-    Mark,
-    draw_heat_map,
-    shades,
-    shortened,
-    word_style,
-)
-from pt_neural.explain.words import WORD_COLUMNS, span_frame
+from pt_neural.explain.cells import CellExplanation
+from pt_neural.explain.explanation import Document, document_text, query_text
+from pt_neural.explain.words import span_frame
 from pt_neural.models.match_tensor.match_tensor import MatchTensorRanker
 from pt_neural.models.match_tensor.network import HEIGHTS, WIDTH, MatchFilters, MatchTensorNetwork
 from pt_neural.rankers.readers.embedded_words import EmbeddedGroups
@@ -39,9 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 EXACT = "exact"  # the channel of exact matches
-OUTLINE = f"outline: 2px solid {MATCH_COLOUR}"  # like the cells of exact matches
 BARS = 2.3  # inches for the channels
-CONTEXT = 2  # words shown on either side of a strong one
 
 
 def explain_match_tensor(model: MatchTensorRanker, query: str, text: Document) -> "MatchTensorExplanation":
@@ -199,27 +188,20 @@ def _filtered(filters: MatchFilters, tensor: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True, repr=False)
-class MatchTensorExplanation(TextExplanation):
+class MatchTensorExplanation(CellExplanation):
     """What each cell and each channel of the match tensor adds to the score.
 
-    The score is the sum of all contributions, of ``wholes`` and of ``biases``.
+    The score is the sum of all contributions, of ``wholes`` and of ``biases``. Boundaries are named in brackets:
+    ``[title]`` where the title begins, and ``[end]``.
 
     Attributes:
-        query_words: One row per query word that the model reads: ``word``, ``start``, ``end``, ``match`` (whether the
-            document has it) and ``boundary`` (false).
-        document_words: The same for each word or boundary of the document that the model reads; positions are
-            characters of ``text``, where each field starts a new line.
         contributions: The contribution of each channel in each cell, float64 of shape (query words, document words,
             channels), with the channel of exact matches last.
-        match: Whether a cell is an exact match, bool of shape (query words, document words).
         wholes: What the comparison of query and document as wholes adds; None if the model has none.
         biases: What biases add.
     """
 
-    query_words: pd.DataFrame
-    document_words: pd.DataFrame
     contributions: np.ndarray
-    match: np.ndarray
     wholes: float | None
     biases: float
 
@@ -227,31 +209,6 @@ class MatchTensorExplanation(TextExplanation):
     def cells(self) -> np.ndarray:
         """What all channels of each cell add, float64 of shape (query words, document words)."""
         return self.contributions.sum(axis=2)
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row per cell that adds to the score or is an exact match, by query word and position.
-
-        Returns:
-            Frame with ``query_word``, ``document_word``, ``match`` (whether both are the same word), ``contribution``,
-            ``query_position`` and ``position`` (in words and boundaries, from 0), ``start`` and ``end`` (of the
-            document's word, in characters). Boundaries are named in brackets: ``[title]`` where the title begins, and
-            ``[end]``.
-        """
-        cells = self.cells
-        rows, columns = np.nonzero((cells != 0) | self.match)
-        document = self.document_words.iloc[columns]
-        return pd.DataFrame(
-            {
-                "query_word": self.query_words["word"].to_numpy()[rows],
-                "document_word": document["word"].to_numpy(),
-                "match": self.match[rows, columns],
-                "contribution": cells[rows, columns],
-                "query_position": rows,
-                "position": columns,
-                "start": document["start"].to_numpy(),
-                "end": document["end"].to_numpy(),
-            }
-        )
 
     def channels(self) -> pd.DataFrame:
         """One row per channel, the strongest first.
@@ -264,17 +221,6 @@ class MatchTensorExplanation(TextExplanation):
         names = pd.Series([*range(len(totals) - 1), EXACT], dtype=object)
         frame = pd.DataFrame({"channel": names, "contribution": totals})
         return frame.sort_values("contribution", key=np.abs, ascending=False, kind="stable", ignore_index=True)
-
-    def by_word(self) -> pd.DataFrame:
-        """What all cells of each word add to the score; cells of boundaries are left out."""
-        sides = [self._words(side).assign(side=side) for side in ("query", "document")]
-        both = pd.concat(sides, ignore_index=True)
-        return both.loc[~both["boundary"], list(WORD_COLUMNS)].reset_index(drop=True)
-
-    def _words(self, side: Side) -> pd.DataFrame:
-        """The words and boundaries of a text with the contribution of all their cells."""
-        words, axis = (self.query_words, 1) if side == "query" else (self.document_words, 0)
-        return words.assign(contribution=self.cells.sum(axis=axis))
 
     def plot(self, ax: "Axes | None" = None, *, words: int = 25, channels: int = 8) -> "Axes":
         """Draw a heat map of query words by document words, and the strongest channels.
@@ -295,69 +241,10 @@ class MatchTensorExplanation(TextExplanation):
         """
         bars = self.channels().query("contribution != 0").head(checked_number("channels", channels, int, least=1))
         names = ["exact matches" if channel == EXACT else f"channel {channel}" for channel in bars["channel"]]
-        boundaries = self.document_words["boundary"].to_numpy(bool)
-        shown = shown_columns(np.abs(self.cells).sum(axis=0), boundaries, checked_number("words", words, int, least=1))
-        gaps = shown < 0
-        document = self.document_words["word"]
-        heat_map = HeatMap(
-            rows=self.query_words["word"].to_list(),
-            columns=[LEFT_OUT if place < 0 else document.iloc[place] for place in shown],
-            cells=np.where(gaps, np.nan, self.cells[:, shown]),
-            outlined=self.match[:, shown] & ~gaps,
-            labels=(
-                "words of the query",
-                "words of the document" + (", where its cells are strongest" if gaps.any() else ""),
-            ),
-            legend="exact match",
-            boundaries=boundaries[shown] & ~gaps,
-        )
-        title = f'"{shortened(self.query)}"\n{self.model}\n{self._sum()}'
-        return draw_heat_map(
-            ax, heat_map, bars.set_index(pd.Index(names)), title=title, width=BARS, nothing="no channel to show"
-        )
+        bars = bars.set_index(pd.Index(names))
+        return self._draw(ax, bars, words, width=BARS, nothing="no channel to show")
 
     def _sum(self) -> str:
         """The score as a sum."""
         addends = {"match tensor": self.contributions.sum(), "as wholes (SSM)": self.wholes, "biases": self.biases}
-        parts = [f"{value:.3f} ({name})" for name, value in addends.items() if value is not None]
-        return f"score {self.score:.3f} = {' + '.join(parts)}".replace("+ -", "− ").replace("-", "−")
-
-    def _marks(self, side: Side) -> list[Mark]:
-        text, words = self._text_of(side), self._words(side)
-        rows = zip(words.itertuples(index=False), shades(words["contribution"].to_numpy()), strict=True)
-        return [
-            Mark(
-                word.start,
-                word.end,
-                word.word if word.boundary else text[word.start : word.end],
-                word_style(word.match, shade, match_style=OUTLINE),
-                f"contribution {word.contribution:.4f}",
-            )
-            for word, shade in rows
-            if word.match or not np.isnan(shade)
-        ]
-
-    def _body_html(self) -> str:
-        return f"<p>{self._sum()}</p>{super()._body_html()}"
-
-
-def shown_columns(strengths: np.ndarray, boundary: np.ndarray, most: int) -> np.ndarray:
-    """Choose what to show of a document: boundaries, and the strongest words with those around them.
-
-    Args:
-        strengths: The strength of each word and boundary.
-        boundary: Whether each is a boundary.
-        most: Largest number of words.
-
-    Returns:
-        Places in order, with -1 wherever something is left out between two of them.
-    """
-    words = np.flatnonzero(~boundary)
-    shown: dict[int, None] = {}
-    for rank in np.argsort(-strengths[words], kind="stable").tolist():
-        around = words[max(0, rank - CONTEXT) : rank + CONTEXT + 1].tolist()
-        shown.update(dict.fromkeys([int(words[rank]), *around]))
-        if len(shown) >= most:
-            break
-    places = np.sort(np.array([*np.flatnonzero(boundary), *list(shown)[:most]], dtype=np.int64))
-    return np.insert(places, np.flatnonzero(np.diff(places) > 1) + 1, -1)
+        return self._score_as_sum(addends)

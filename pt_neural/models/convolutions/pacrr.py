@@ -54,7 +54,7 @@ class PACRR(MatchingRanker):
         selection: ``"first-k"`` or ``"k-window"``.
         window_terms: Words of a document that windows of one size have together; only for ``"k-window"``.
         combination: ``"lstm"`` or ``"dense"``.
-        hidden: Units of each hidden layer; only for ``"dense"``.
+        dense_units: Units of each hidden layer; only for ``"dense"``.
         query_terms: Number of words of a query that are read.
         document_terms: Number of words of a document that are read.
 
@@ -72,7 +72,7 @@ class PACRR(MatchingRanker):
     schematic = {"label": "PACRR", "help_url": None}
     artifact_format = "pacrr"
     own_training: ClassVar[dict[str, Any]] = {**TRAINING, "loss": "softmax", "num_negatives": 1}
-    least: ClassVar[Mapping[str, int]] = {"max_ngram": 1, "filters": 1, "top_k": 1, "window_terms": 1, "hidden": 1}
+    least: ClassVar[Mapping[str, int]] = {"max_ngram": 1, "filters": 1, "top_k": 1, "window_terms": 1, "dense_units": 1}
     choices: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         "selection": ("first-k", "k-window"),
         "combination": ("lstm", "dense"),
@@ -91,13 +91,14 @@ class PACRR(MatchingRanker):
         selection: Selection = "first-k",
         window_terms: int = 100,
         combination: Combination = "lstm",
-        hidden: int = 32,
+        dense_units: int = 32,
         query_terms: int = 16,
         document_terms: int = 200,
         **options: Unpack[TrainedOptions],
     ):
         self.max_ngram, self.filters, self.top_k = max_ngram, filters, top_k
-        self.selection, self.window_terms, self.combination, self.hidden = selection, window_terms, combination, hidden
+        self.selection, self.window_terms = selection, window_terms
+        self.combination, self.dense_units = combination, dense_units
         sizes = {"query_terms": query_terms, "document_terms": document_terms}
         super().__init__(spaces, space=space, embeddings=embeddings, **sizes, **options)
 
@@ -109,7 +110,7 @@ class PACRR(MatchingRanker):
             self.filters,
             self.top_k,
             self.window_terms if self.selection == "k-window" else None,
-            (self.query_terms, self.hidden) if self.combination == "dense" else None,
+            (self.query_terms, self.dense_units) if self.combination == "dense" else None,
         )
 
 
@@ -160,7 +161,8 @@ class PACRRNetwork(SimilarityNetwork):
         if self.dense is not None:
             words = F.pad(words, (0, 0, 0, self.dense[0] - words.shape[2])).flatten(2)
             return self.output(torch.relu(self.second(torch.relu(self.first(words))))).squeeze(-1)
-        outputs = self.lstm(words.flatten(0, 1))[0].view(words.shape[:3])  # (groups, documents, query words)
+        with torch.autocast(words.device.type, enabled=False):  # which PyTorch's LSTM of a CPU lacks
+            outputs = self.lstm(words.float().flatten(0, 1))[0].view(words.shape[:3])  # (groups, documents, words)
         last = (interaction.query_mask.sum(-1).clamp(min=1) - 1)[:, None, None].expand(-1, outputs.shape[1], 1)
         return outputs.gather(2, last).squeeze(-1)
 

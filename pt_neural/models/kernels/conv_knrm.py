@@ -92,6 +92,9 @@ class ConvKNRMNetwork(EncodingNetwork):
         vectors: The word vectors.
         max_ngram: Words of the longest n-grams.
         filters: Filters of each length.
+
+    Attributes:
+        parts: The words of the query's and of the document's n-grams, for each pair of lengths.
     """
 
     def __init__(self, vectors: WordVectors, max_ngram: int, filters: int):
@@ -99,6 +102,7 @@ class ConvKNRMNetwork(EncodingNetwork):
         self.max_ngram, self.columns = max_ngram, max_ngram * filters
         self.windows = nn.ModuleList(WindowSums(vectors.dim, size + 1, filters) for size in range(max_ngram))
         self.pooling = KernelPooling(MEANS, WIDTHS)
+        self.parts = [f"{one + 1}-{other + 1}" for one in range(max_ngram) for other in range(max_ngram)]
         self.dense = nn.Linear(max_ngram**2 * len(MEANS), 1)
 
     def encode(self, side: Literal["query", "document"], texts: WordTexts) -> Tensor:
@@ -130,3 +134,7 @@ class ConvKNRMNetwork(EncodingNetwork):
         """Scores; in training, after their tanh."""
         scores = self.dense(self.kernel_sums(interaction).flatten(2)).squeeze(-1)  # (groups, documents)
         return torch.tanh(scores) if self.training else scores
+
+    def kernel_contributions(self, interaction: Interaction) -> Tensor:
+        """What each kernel adds to the score: (groups, documents, parts, kernels)."""
+        return self.dense.weight[0].view(len(self.parts), -1) * self.kernel_sums(interaction)

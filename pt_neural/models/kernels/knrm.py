@@ -79,11 +79,14 @@ class KNRMNetwork(SimilarityNetwork):
 
     Args:
         vectors: The word vectors.
+
+    Attributes:
+        parts: Names of the groups of kernels.
     """
 
     def __init__(self, vectors: WordVectors):
         super().__init__(vectors)
-        self.pooling = KernelPooling(MEANS, WIDTHS)
+        self.pooling, self.parts = KernelPooling(MEANS, WIDTHS), [""]
         self.dense = nn.Linear(len(MEANS), 1)
 
     def kernel_sums(self, interaction: Interaction) -> Tensor:
@@ -96,3 +99,7 @@ class KNRMNetwork(SimilarityNetwork):
         """Scores; in training, after their tanh."""
         scores = self.dense(self.kernel_sums(interaction)).squeeze(-1)  # (groups, documents)
         return torch.tanh(scores) if self.training else scores
+
+    def kernel_contributions(self, interaction: Interaction) -> Tensor:
+        """What each kernel adds to the score: (groups, documents, parts, kernels)."""
+        return (self.dense.weight[0] * self.kernel_sums(interaction))[:, :, None]

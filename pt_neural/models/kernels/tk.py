@@ -99,6 +99,9 @@ class TKNetwork(EncodingNetwork):
         heads: Attention heads of each layer.
         head_size: Length of a head's queries, keys and values.
         hidden: Units of the feed-forward part of each layer.
+
+    Attributes:
+        parts: Names of the two sums of counts.
     """
 
     def __init__(self, vectors: WordVectors, num_layers: int, heads: int, head_size: int, hidden: int):
@@ -108,7 +111,7 @@ class TKNetwork(EncodingNetwork):
             TransformerLayer(vectors.dim, heads, head_size, hidden) for _ in range(num_layers)
         )
         self.alpha = nn.Parameter(torch.tensor(0.5))
-        self.pooling = KernelPooling(MEANS, WIDTHS)
+        self.pooling, self.parts = KernelPooling(MEANS, WIDTHS), ["logarithm", "length"]
         self.by_logarithm = nn.Linear(len(MEANS), 1, bias=False)
         self.by_length = nn.Linear(len(MEANS), 1, bias=False)
         self.both = nn.Linear(2, 1, bias=False)  # beta and gamma
@@ -142,6 +145,11 @@ class TKNetwork(EncodingNetwork):
         logarithms, shares = self.kernel_sums(interaction).unbind(2)  # (groups, documents, kernels)
         parts = torch.cat([self.by_logarithm(logarithms), self.by_length(shares)], dim=-1)
         return self.both(parts).squeeze(-1)
+
+    def kernel_contributions(self, interaction: Interaction) -> Tensor:
+        """What each kernel adds to the score: (groups, documents, parts, kernels)."""
+        weights = torch.cat([self.by_logarithm.weight, self.by_length.weight])  # (2, kernels)
+        return self.both.weight[0, :, None] * weights * self.kernel_sums(interaction)
 
 
 class TransformerLayer(nn.Module):

@@ -123,7 +123,8 @@ class MVLSTMNetwork(EncodingNetwork):
     def encode(self, side: Literal["query", "document"], texts: WordTexts) -> Tensor:
         """The state of each word: (words, 2 * units)."""
         words = F.embedding(texts.words, self.vectors(texts.ids))
-        return getattr(self, side)(words, texts.offsets).states
+        with torch.autocast(words.device.type, enabled=False):  # which PyTorch's LSTM of a CPU lacks
+            return getattr(self, side)(words, texts.offsets).states
 
     def cells(self, queries: Tensor, documents: Tensor) -> Tensor:
         """Similarities of states: (groups, documents, slices, query words, document words)."""

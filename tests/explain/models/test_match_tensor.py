@@ -7,7 +7,8 @@ import pytest
 import torch
 
 import pt_neural as pn
-from pt_neural.explain.models.match_tensor import contributions, pair_score, read_pair, shown_columns
+from pt_neural.explain.cells import shown_columns
+from pt_neural.explain.models.match_tensor import contributions, pair_score, read_pair
 from pt_neural.models.match_tensor.match_tensor import MatchTensorRanker
 from pt_neural.text import Vocabulary
 from tests.explain.reference import scored, with_random_weights
