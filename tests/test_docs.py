@@ -102,12 +102,13 @@ def documented() -> set[str]:
             module = name
         else:
             names.add(name if name.startswith("pt_neural.") else f"{module}.{name}")
-    return names | {name.removesuffix(".explain") for name in names if name == "pt_neural.explain.explain"}
+    called = {"pt_neural.explain.explain": "pt_neural.explain", "pt_neural.catalogue.rankers": "pt_neural.rankers"}
+    return names | {package for name, package in called.items() if name in names}
 
 
 def test_the_api_page_lists_everything_but_the_rankers_by_hand(documented):
     assert set(BY_HAND) <= documented
-    for name in documented - {"pt_neural.CDSSM", "pt_neural.explain"}:
+    for name in documented - {"pt_neural.CDSSM", "pt_neural.explain", "pt_neural.rankers"}:
         module, _, own = name.rpartition(".")
         assert hasattr(import_module(module), own), f"api.rst names {name}, which does not exist"
 

@@ -142,10 +142,11 @@ def explain(
     return _function(methods[method])(model, query, *([] if text is NO_TEXT else [text]), **options)
 
 
-def methods_of(model: pt.Transformer | None) -> dict[str, str]:
-    """The explanations of a model as in :data:`EXPLANATIONS`; empty if it cannot be explained."""
-    names = [kind.__name__ for kind in type(model).__mro__ if kind.__module__.startswith("pt_neural.")]
-    if "SSM" in names and model.pooling == "attention":
+def methods_of(model: pt.Transformer | type | None) -> dict[str, str]:
+    """The explanations of a model, or of a class, as in :data:`EXPLANATIONS`; empty if it cannot be explained."""
+    kind = model if isinstance(model, type) else type(model)
+    names = [base.__name__ for base in kind.__mro__ if base.__module__.startswith("pt_neural.")]
+    if "SSM" in names and getattr(model, "pooling", None) == "attention":
         return _DROP_OCCURRENCES  # document representations depend on the query
     return next((EXPLANATIONS[name] for name in names if name in EXPLANATIONS), {})
 

@@ -192,7 +192,8 @@ class PACRRNetwork(SimilarityNetwork):
         steps = torch.arange(means.shape[-1], device=cells.device)
         means = means.masked_fill(steps >= count, -torch.inf)
         kept = min(max(1, self.window_terms // size), means.shape[-1])
-        starts = means.topk(kept, dim=-1).indices.sort(dim=-1).values  # (groups, documents, kept)
+        order = means.argsort(dim=-1, descending=True, stable=True)  # of equal windows, the first
+        starts = order[..., :kept].sort(dim=-1).values  # (groups, documents, kept)
         places = (starts[..., None] + torch.arange(size, device=cells.device)).flatten(-2)
         places = places[:, :, None].expand(-1, -1, cells.shape[2], -1)
         is_window = (starts < count).repeat_interleave(size, dim=-1)[:, :, None] & interaction.mask[..., :1]

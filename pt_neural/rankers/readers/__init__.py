@@ -9,6 +9,7 @@ _FILES = {
     "Reader": "reader",
     "WordIds": "word_ids",
     "WordPairs": "word_pairs",
+    "WordSequences": "word_sequences",
 }
 
 __all__ = sorted(_FILES)

@@ -1,0 +1,162 @@
+"""MatchPyramid, PACRR, ARC-I and ARC-II against loops over cells and words."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import pt_neural as pn
+from tests.models.matching.reference import PAIRS, ByHand, k_largest, made, relu, scores
+
+
+def cell(cells: np.ndarray, row: int, column: int) -> float:
+    inside = 0 <= row < cells.shape[0] and 0 <= column < cells.shape[1]
+    return cells[row, column] if inside else 0.0
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "dot", "exact"])
+def test_match_pyramid_pools_over_the_words_that_there_are(similarity):
+    grid = {"query_fields": 2, "document_fields": 3}
+    model = made(pn.MatchPyramid, similarity=similarity, filters=2, hidden=4, **grid)
+    expected = []
+    for pair in PAIRS:
+        hand = ByHand(model, *pair)
+        cells = hand.cosines()
+        if similarity != "cosine":
+            compare = {
+                "dot": lambda one, other, hand=hand: hand.vector(one) @ hand.vector(other) / 6,
+                "exact": lambda one, other: float(one == other),
+            }[similarity]
+            cells = np.array([[compare(one, other) for other in hand.text] for one in hand.query])
+            cells = cells.reshape(len(hand.query), len(hand.text))
+        rows, columns = max(1, cells.shape[0]), max(1, cells.shape[1])
+        weights, biases = hand.weights["convolution.weight"][:, 0], hand.weights["convolution.bias"]
+        pooled = []
+        for window, bias in zip(weights, biases, strict=True):
+            values = np.zeros((rows, columns))
+            for i in range(rows):
+                for j in range(columns):
+                    around = [[cell(cells, i + s - 1, j + t - 1) for t in range(3)] for s in range(3)]
+                    values[i, j] = relu((window * around).sum() + bias)
+            for column in range(3):
+                for row in range(2):
+                    field = values[
+                        row * rows // 2 : math.ceil((row + 1) * rows / 2),
+                        column * columns // 3 : math.ceil((column + 1) * columns / 3),
+                    ]
+                    pooled.append(field.max())
+        expected.append(hand.layer("output", relu(hand.layer("hidden", np.array(pooled))))[0])
+    np.testing.assert_allclose(scores(model), expected, atol=1e-5)
+
+
+def pacrr_features(model: pn.PACRR, hand: ByHand, idf: dict[str, float]) -> np.ndarray:
+    """The inputs of the LSTM or of the hidden layers: (query words, features)."""
+    cells, (rows, columns) = hand.cosines(), hand.cosines().shape
+    exponents = np.exp([idf[word] for word in hand.query])
+    features = [[] for _ in range(rows)]
+    for size in (1, 2, 3):
+        starts, inside = [*range(columns)], cells
+        if model.selection == "k-window":
+            strength = [cells[:, place].max() for place in range(columns)] if rows else [0.0] * columns
+            starts = [*range(max(1, columns - size + 1))] if columns else []
+            means = [sum(strength[start : start + size]) / size for start in starts]
+            best = sorted(starts, key=lambda start: -means[start])[: max(1, model.window_terms // size)]
+            starts = sorted(best)
+        for row in range(rows):
+            values = []
+            for start in starts:
+                if size == 1:
+                    values.append(cells[row, start])
+                    continue
+                window = [[cell(inside, row + s, start + t) for t in range(size)] for s in range(size)]
+                weights = hand.weights[f"convolutions.{size - 2}.weight"][:, 0]
+                biases = hand.weights[f"convolutions.{size - 2}.bias"]
+                values.append(max(relu((weights * window).sum((1, 2)) + biases)))
+            features[row] += k_largest(values, model.top_k).tolist()
+    return np.array([[*row, share] for row, share in zip(features, exponents / exponents.sum(), strict=True)])
+
+
+@pytest.mark.parametrize("selection", ["first-k", "k-window"])
+@pytest.mark.parametrize("combination", ["lstm", "dense"])
+def test_pacrr_reads_the_strongest_matches_of_each_query_word(combination, selection):
+    model = made(pn.PACRR, combination=combination, selection=selection, window_terms=7, filters=2, dense_units=4)
+    texts = [set(text.split()) for pair in PAIRS for text in pair]
+    idf = {w: math.log(19 / max(1, sum(w in text for text in texts))) for pair in PAIRS for w in pair[0].split()}
+    expected = []
+    for pair in PAIRS:
+        hand = ByHand(model, *pair)
+        features = pacrr_features(model, hand, idf) if hand.query else np.zeros((0, 7))
+        if combination == "dense":
+            padded = np.zeros((5, 7))
+            padded[: len(features)] = features
+            hidden = relu(hand.layer("second", relu(hand.layer("first", padded.ravel()))))
+            expected.append(hand.layer("output", hidden)[0])
+        else:
+            lstm = torch.nn.LSTM(7, 1).double()
+            lstm.load_state_dict({name: weight.double() for name, weight in model.network.lstm.state_dict().items()})
+            with torch.no_grad():
+                expected.append(lstm(torch.from_numpy(features if len(features) else np.zeros((1, 7))))[0][-1].item())
+    np.testing.assert_allclose(scores(model), expected, atol=1e-5)
+
+
+def halved(values: list[np.ndarray]) -> list[np.ndarray]:
+    return [np.max(values[start : start + 2], axis=0) for start in range(0, len(values), 2)]
+
+
+def sentence_vector(hand: ByHand, side: str, words: list[str], most: int) -> np.ndarray:
+    values = halved(list(relu(hand.windows(f"{side}.first", words, 3))))
+    weights, bias = hand.weights[f"{side}.further.0.weight"], hand.weights[f"{side}.further.0.bias"]
+    following = [*values, *np.zeros((3, weights.shape[1]))]
+    values = [
+        relu(sum(weights[:, :, step] @ following[start + step] for step in range(3)) + bias)
+        for start in range(len(values))
+    ]
+    values = halved(values)
+    padded = np.zeros((most, len(bias)))
+    padded[: len(values)] = np.array(values).reshape(len(values), len(bias))
+    return hand.weights[f"{side}.linear.weight"] @ padded.T.ravel()
+
+
+def test_arc_i_compares_vectors_of_sentences():
+    model = made(pn.ARCI, layers=(3, 4), hidden=5)
+    expected = []
+    for pair in PAIRS:
+        hand = ByHand(model, *pair)
+        both = sentence_vector(hand, "query", hand.query, 2) + sentence_vector(hand, "document", hand.text, 4)
+        expected.append(hand.layer("output", relu(both + hand.weights["bias"]))[0])
+    np.testing.assert_allclose(scores(model), expected, atol=1e-5)
+
+
+def test_arc_ii_reads_an_image_of_matches():
+    model = made(pn.ARCII, layers=(3, 4), hidden=5)
+    expected = []
+    for pair in PAIRS:
+        hand = ByHand(model, *pair)
+        rows, columns = len(hand.query), len(hand.text)
+        query, text = hand.windows("query", hand.query, 3), hand.windows("document", hand.text, 3)
+        image = np.array([[relu(a + b) for b in text] for a in query]).reshape(rows, columns, 3)
+        image = halved_twice(image)
+        weights, bias = hand.weights["further.0.weight"], hand.weights["further.0.bias"]
+        rows, columns = image.shape[:2]
+        following = np.zeros((rows + 3, columns + 3, 3))
+        following[:rows, :columns] = image
+        values = np.zeros((rows, columns, 4))
+        for i in range(rows):
+            for j in range(columns):
+                window = following[i : i + 3, j : j + 3]  # (rows, columns, filters)
+                values[i, j] = relu(np.einsum("ofst,stf->o", weights, window) + bias)
+        padded = np.zeros((2, 4, 4))
+        values = halved_twice(values)
+        padded[: values.shape[0], : values.shape[1]] = values
+        expected.append(hand.layer("output", relu(hand.layer("hidden", padded.transpose(2, 0, 1).ravel())))[0])
+    np.testing.assert_allclose(scores(model), expected, atol=1e-5)
+
+
+def halved_twice(image: np.ndarray) -> np.ndarray:
+    """The largest of each 2 x 2 values."""
+    rows, columns, filters = image.shape
+    found = [
+        [image[i : i + 2, j : j + 2].max(axis=(0, 1)) for j in range(0, columns, 2)] for i in range(0, rows, 2)
+    ]
+    return np.array(found).reshape(-(-rows // 2), -(-columns // 2), filters)
