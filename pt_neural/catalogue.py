@@ -5,7 +5,6 @@ import pandas as pd
 from pt_neural.explain.door import methods_of
 from pt_neural.rankers.options import option_names
 from pt_neural.rankers.registry import RANKERS
-from pt_neural.rankers.representation import RepresentationRanker
 
 COMPONENTS = {"tfidf": "TFIDF", "topics": "topic model"}
 
@@ -14,11 +13,11 @@ def rankers() -> pd.DataFrame:
     """All rankers, those of your own that are registered included; ``pn.rankers()`` calls this.
 
     Returns:
-        Frame with ``name``; ``family``, the room that the ranker lives in; ``paper`` (its authors) and ``year`` (missing
-        if unknown); ``needs``, what it must be given: ``"embeddings"``, a model that is fitted before, ``"judgements"``
-        to train on, or ``"documents"`` to learn from; ``retrieves``, whether it can search a whole collection; ``keeps``, whether its
-        work on documents can be done beforehand; and ``explains``, its default explanation. Every ranker re-ranks, by
-        text or, with a forward index, by docno.
+        Frame with ``name``; ``family``, the folder of models that has the ranker; ``paper`` (its authors) and ``year``
+        (missing if unknown); ``needs``, what it must be given: ``"embeddings"``, a model that is fitted before,
+        ``"judgements"`` to train on, or ``"documents"`` to learn from; ``retrieves``, whether it can search a whole
+        collection; ``keeps``, whether its work on documents can be done beforehand; and ``explains``, its default
+        explanation. Every ranker re-ranks, by text or, with a forward index, by docno.
 
     Example::
 
@@ -27,7 +26,7 @@ def rankers() -> pd.DataFrame:
     rows = []
     for row in RANKERS:
         kind = row.ranker()
-        retrieves = issubclass(kind, RepresentationRanker)
+        retrieves = hasattr(kind, "retriever")
         rows.append(
             {
                 "name": row.name,

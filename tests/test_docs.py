@@ -123,6 +123,26 @@ def test_the_api_page_takes_the_rankers_from_the_registry(documented):
         _ = models.BERT
 
 
+def test_the_overviews_table_is_that_of_the_registry():
+    rows = re.findall(
+        r"^   \* - (.*)\n     - (.*)\n     - (.*)\n     - :doc:`(.*)`$", text_of("overview"), re.MULTILINE
+    )
+    shown = {name: row for names, *row in rows for name in names.split(", ")}
+    frame = pn.rankers().set_index("name")
+    assert sorted(shown) == sorted(frame.index)
+    for name, (learns, retrieves, page) in shown.items():
+        assert (retrieves == "yes") == frame.loc[name, "retrieves"], name
+        assert ("judgements" in learns) == ("judgements" in frame.loc[name, "needs"]), name
+        assert name in text_of(page), f"{page}.rst does not name {name}"
+    assert frame["year"].between(1970, 2020).all()
+    assert (frame["paper"] != "").all()
+    assert (frame["explains"] != "").all()
+
+
+def text_of(page: str) -> str:
+    return (PAGES / f"{page}.rst").read_text(encoding="utf-8")
+
+
 def look_up(name: str) -> object:
     room, _, own = name.removeprefix("pt_neural.").rpartition(".")
     return getattr(getattr(pn, room) if room else pn, own)

@@ -129,7 +129,7 @@ def test_what_is_not_written_on_the_page_works(page, tmp_path):
     by_docno = type(knrm).load("knrm.pn", documents=documents, batch_size=2)
     found = by_docno.transform(test[["qid", "query", "docno"]])["score"]
     np.testing.assert_allclose(found, expected, atol=1e-5)
-    with pytest.raises(KeyError, match="no text for KNRM"):
+    with pytest.raises(KeyError, match="no text for MyKNRM"):
         knrm.transform(test.drop(columns="text"))
     dev = type(knrm)(page["spaces"], fields="text", training=pn.Training(epochs=2, verbose=False))
     assert "dev nDCG@10" in dev.fit(train, train, test, test).history

@@ -26,7 +26,7 @@ toc_object_entries_show_parents = "hide"
 add_module_names = False  # public classes are reached as pn.NAME, wherever they are defined
 
 # Names of other projects are not links, so that the build needs no network; internal names have no entry to link to.
-_INSIDE = "Features|IndexDirectory|Interaction|MatchTensorRanker|MatchingNetwork|MatchingRanker|Model|Network|NoOptions|UnitVectors|fold_in"
+_INSIDE = "Features|IndexDirectory|Match(Tensor|ing)Ranker|MatchingNetwork|Model|Network|NoOptions|UnitVectors|fold_in"
 nitpick_ignore_regex = [("py:.*", r"(?!pt_neural\b).*"), ("py:.*", rf"pt_neural\..*\.({_INSIDE})")]
 
 

@@ -58,18 +58,24 @@ RANKERS = [
         ("LSA", "clsm.lsa", "lsa", "Deerwester, Dumais, Furnas, Landauer and Harshman", 1990),
         ("MatchPyramid", "convolutions.match_pyramid", "match-pyramid", "Pang, Lan, Guo, Xu, Wan and Cheng", 2016),
         ("MatchTensor", "match_tensor.match_tensor", "match-tensor", "Jaech, Kamisetty, Ringger and Clarke", 2017),
-        ("MatchTensorSSM", "match_tensor.match_tensor", "match-tensor-ssm", "Jaech, Kamisetty, Ringger and Clarke", 2017),
+        (
+            "MatchTensorSSM",
+            "match_tensor.match_tensor",
+            "match-tensor-ssm",
+            "Jaech, Kamisetty, Ringger and Clarke",
+            2017,
+        ),
         ("MVLSTM", "pooling.mv_lstm", "mv-lstm", "Wan, Lan, Guo, Xu, Pang and Cheng", 2016),
         ("PACRR", "convolutions.pacrr", "pacrr", "Hui, Yates, Berberich and de Melo", 2017),
         ("PLSA", "topics.plsa", "plsa", "Hofmann", 1999),
         ("PhraseTranslation", "translation.phrases", "phrase-translation", "Gao, He and Nie", 2010),
         ("Rocchio", "ssi.rocchio", "rocchio", "Rocchio", 1971),
-        ("SSI", "ssi.ssi", "ssi", "Bai, Weston, Grangier, Collobert, Sadamasa, Qi, Chapelle and Weinberger", 2009),
+        ("SSI", "ssi.ssi", "ssi", "Bai, Weston, Grangier, Collobert, Sadamasa, Qi, Chapelle and Weinberger", 2010),
         ("SSM", "match_tensor.ssm", "ssm", "Jaech, Kamisetty, Ringger and Clarke", 2017),
         ("TFIDF", "ssi.tf_idf", "tf-idf", "Salton and Buckley", 1988),
         ("TK", "kernels.tk", "tk", "Hofstätter, Zlabinger and Hanbury", 2020),
         ("TopicCosine", "topics.topic_model", "topic-cosine", "Hofmann", 1999),
-        ("WordTranslation", "translation.words", "word-translation", "Berger and Lafferty", 1999),
+        ("WordTranslation", "translation.words", "word-translation", "Gao, He and Nie", 2010),
     )
 ]
 

@@ -1,6 +1,7 @@
 """ARC-I and ARC-II, convolutional matching of sentences (Hu, Lu, Li and Chen, 2014)."""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import ClassVar, Literal, Unpack
 
 import numpy as np
@@ -166,9 +167,7 @@ class ARCINetwork(EncodingNetwork):
         lengths: Most words of a query, and of a document.
     """
 
-    def __init__(
-        self, vectors: WordVectors, layers: Sequence[int], window: int, hidden: int, lengths: tuple[int, int]
-    ):
+    def __init__(self, vectors: WordVectors, layers: Sequence[int], window: int, hidden: int, lengths: tuple[int, int]):
         super().__init__(vectors)
         self.columns = hidden
         self.query = SentenceVector(vectors.dim, layers, window, lengths[0], hidden)
@@ -213,16 +212,14 @@ class SentenceVector(nn.Module):
     def __init__(self, inputs: int, layers: Sequence[int], window: int, max_words: int, outputs: int):
         super().__init__()
         self.first, self.window = WindowSums(inputs, window, layers[0]), window
-        self.further = nn.ModuleList(
-            nn.Conv1d(before, after, window) for before, after in zip(layers, layers[1:], strict=False)
-        )
+        self.further = nn.ModuleList(nn.Conv1d(before, after, window) for before, after in pairwise(layers))
         self.max_places = places_left(max_words, len(layers))
         self.linear = RowLinear(self.max_places * layers[-1], outputs, bias=False)
 
     def forward(self, vectors: Tensor, texts: WordTexts) -> Tensor:
         """From vectors of the distinct words and the texts to (texts, outputs)."""
         rows = torch.relu(self.first(vectors, texts.words, texts.offsets))  # (words, filters)
-        places, is_value = texts.padded()
+        is_value = texts.padded()[1]
         values = rows.new_zeros(*is_value.shape, rows.shape[1]).masked_scatter(is_value[..., None], rows).mT
         values, is_value = self.pooled(values, is_value)
         for layer in self.further:
@@ -250,15 +247,11 @@ class ARCIINetwork(EncodingNetwork):
 
     piecewise_linear = True
 
-    def __init__(
-        self, vectors: WordVectors, layers: Sequence[int], window: int, hidden: int, lengths: tuple[int, int]
-    ):
+    def __init__(self, vectors: WordVectors, layers: Sequence[int], window: int, hidden: int, lengths: tuple[int, int]):
         super().__init__(vectors)
         self.columns, self.window = layers[0], window
         self.query, self.document = (WindowSums(vectors.dim, window, layers[0]) for _ in range(2))
-        self.further = nn.ModuleList(
-            nn.Conv2d(before, after, window) for before, after in zip(layers, layers[1:], strict=False)
-        )
+        self.further = nn.ModuleList(nn.Conv2d(before, after, window) for before, after in pairwise(layers))
         self.most = tuple(places_left(length, len(layers)) for length in lengths)
         self.hidden = nn.Linear(layers[-1] * self.most[0] * self.most[1], hidden)
         self.output = nn.Linear(hidden, 1)

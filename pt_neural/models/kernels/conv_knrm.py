@@ -1,7 +1,7 @@
 """ConvKNRM, KNRM over n-grams that convolutions make (Dai, Xiong, Callan and Liu, 2018)."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, Unpack
+from typing import ClassVar, Literal, Unpack
 
 import torch
 import torch.nn.functional as F

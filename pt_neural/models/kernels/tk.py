@@ -32,7 +32,7 @@ class TK(MatchingRanker):
         K_k(i) = sum_j exp(-(cos(t'_i, t'_j) - mu_k)^2 / (2 sigma_k^2))
         s = beta W_log . sum_i log2 K(i) + gamma W_len . sum_i K(i) / |d|
 
-    Both sums are divided by 100, as in the authors' first code. Words without a vector are zeros before their position
+    Both sums are divided by 100, and 16 heads share 32 numbers for each word, as in the authors' first code. Words without a vector are zeros before their position
     is added. Capreolus' TK is another model: it has no sum by length, and its attention reads padding. Training is
     pairwise with a margin of 1 and Adam; the paper trains the embeddings and layers at a tenth of the rate of 0.001 of
     the other weights, here one rate holds for all.
@@ -45,7 +45,7 @@ class TK(MatchingRanker):
         embeddings: ``"trained"``, so that training starts from these vectors; or ``"frozen"``.
         num_layers: Transformer layers.
         heads: Attention heads of each layer.
-        head_size: Length of a head's queries, keys and values.
+        projection: Length of the queries, keys and values of all heads together, a multiple of their number.
         hidden: Units of the feed-forward part of each layer.
         query_terms: Number of words of a query that are read.
         document_terms: Number of words of a document that are read.
@@ -65,7 +65,7 @@ class TK(MatchingRanker):
     artifact_format = "tk"
     options_type: ClassVar[type] = KeptInteractionOptions
     own_training: ClassVar[dict[str, Any]] = {**TRAINING, "batch_size": 32, "learning_rate": 5e-4}
-    least: ClassVar[Mapping[str, int]] = {"num_layers": 1, "heads": 1, "head_size": 1, "hidden": 1}
+    least: ClassVar[Mapping[str, int]] = {"num_layers": 1, "heads": 1, "projection": 1, "hidden": 1}
 
     def __init__(
         self,
@@ -75,19 +75,24 @@ class TK(MatchingRanker):
         embeddings: Embeddings = "trained",
         num_layers: int = 2,
         heads: int = 16,
-        head_size: int = 32,
+        projection: int = 32,
         hidden: int = 100,
         query_terms: int = 30,
         document_terms: int = 200,
         **options: Unpack[KeptInteractionOptions],
     ):
-        self.num_layers, self.heads, self.head_size, self.hidden = num_layers, heads, head_size, hidden
+        self.num_layers, self.heads, self.projection, self.hidden = num_layers, heads, projection, hidden
         sizes = {"query_terms": query_terms, "document_terms": document_terms}
         super().__init__(spaces, space=space, embeddings=embeddings, **sizes, **options)
 
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        if self.projection % self.heads:
+            raise ValueError(f"projection must be a multiple of heads, {self.heads}, not {self.projection}")
+
     def make_network(self, reader: WordSequences) -> "TKNetwork":
         """A new network."""
-        return TKNetwork(self.word_vectors(reader), self.num_layers, self.heads, self.head_size, self.hidden)
+        return TKNetwork(self.word_vectors(reader), self.num_layers, self.heads, self.projection, self.hidden)
 
 
 class TKNetwork(EncodingNetwork):
@@ -97,19 +102,17 @@ class TKNetwork(EncodingNetwork):
         vectors: The word vectors.
         num_layers: Transformer layers.
         heads: Attention heads of each layer.
-        head_size: Length of a head's queries, keys and values.
+        projection: Length of the queries, keys and values of all heads together.
         hidden: Units of the feed-forward part of each layer.
 
     Attributes:
         parts: Names of the two sums of counts.
     """
 
-    def __init__(self, vectors: WordVectors, num_layers: int, heads: int, head_size: int, hidden: int):
+    def __init__(self, vectors: WordVectors, num_layers: int, heads: int, projection: int, hidden: int):
         super().__init__(vectors)
         self.columns = vectors.dim
-        self.layers = nn.ModuleList(
-            TransformerLayer(vectors.dim, heads, head_size, hidden) for _ in range(num_layers)
-        )
+        self.layers = nn.ModuleList(TransformerLayer(vectors.dim, heads, projection, hidden) for _ in range(num_layers))
         self.alpha = nn.Parameter(torch.tensor(0.5))
         self.pooling, self.parts = KernelPooling(MEANS, WIDTHS), ["logarithm", "length"]
         self.by_logarithm = nn.Linear(len(MEANS), 1, bias=False)
@@ -133,7 +136,7 @@ class TKNetwork(EncodingNetwork):
             return queries[:, None].float() @ documents.float().mT
 
     def kernel_sums(self, interaction: Interaction) -> Tensor:
-        """Sums over query words, divided by 100: of the logarithms of counts, then of counts by length; (..., 2, 11)."""
+        """Sums over query words, divided by 100: of logarithms of counts, then of counts by length; (..., 2, 11)."""
         counts = self.pooling(interaction.cells, interaction.mask)  # (groups, documents, query words, kernels)
         logarithms = counts.clamp(min=LEAST_COUNT).log2()
         shares = counts / interaction.lengths.clamp(min=1)[..., None, None]
@@ -158,15 +161,15 @@ class TransformerLayer(nn.Module):
     Args:
         dim: Length of the states.
         heads: Attention heads.
-        head_size: Length of a head's queries, keys and values.
+        projection: Length of the queries, keys and values of all heads together.
         hidden: Units of the feed-forward part.
     """
 
-    def __init__(self, dim: int, heads: int, head_size: int, hidden: int):
+    def __init__(self, dim: int, heads: int, projection: int, hidden: int):
         super().__init__()
         self.heads = heads
-        self.attended = nn.Linear(dim, 3 * heads * head_size)
-        self.joined = nn.Linear(heads * head_size, dim)
+        self.attended = nn.Linear(dim, 3 * projection)
+        self.joined = nn.Linear(projection, dim)
         self.hidden, self.output = nn.Linear(dim, hidden), nn.Linear(hidden, dim)
         self.first_norm, self.second_norm = nn.LayerNorm(dim), nn.LayerNorm(dim)
 

@@ -272,7 +272,7 @@ class KernelPooling(nn.Module):
 
 
 class _KernelCounts(torch.autograd.Function):
-    """One kernel after the other, computed again for the gradient: memory for the cells, not for cells times kernels."""
+    """One kernel after another, computed again for the gradient, so that memory holds cells, not cells by kernels."""
 
     @staticmethod
     def forward(ctx: Any, cells: Tensor, means: list[float], widths: list[float]) -> Tensor:

@@ -1,7 +1,7 @@
 """DRMMTKS, the top-k variant of DRMM that MatchZoo has (Fan, Pang, Hou, Guo, Lan and Cheng, 2017)."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Unpack
+from typing import ClassVar, Unpack
 
 import torch
 from torch import Tensor, nn

@@ -156,7 +156,5 @@ def test_arc_ii_reads_an_image_of_matches():
 def halved_twice(image: np.ndarray) -> np.ndarray:
     """The largest of each 2 x 2 values."""
     rows, columns, filters = image.shape
-    found = [
-        [image[i : i + 2, j : j + 2].max(axis=(0, 1)) for j in range(0, columns, 2)] for i in range(0, rows, 2)
-    ]
+    found = [[image[i : i + 2, j : j + 2].max(axis=(0, 1)) for j in range(0, columns, 2)] for i in range(0, rows, 2)]
     return np.array(found).reshape(-(-rows // 2), -(-columns // 2), filters)

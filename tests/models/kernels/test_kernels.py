@@ -54,7 +54,8 @@ def in_context(hand: ByHand, words: list[str], heads: int, size: int) -> list[np
     """The mixed vectors of TK, one word and one head at a time."""
     dim = hand.model.spaces.dim
     half = dim // 2
-    position = [[f(i / 10_000 ** (j / (half - 1))) for f in (math.sin, math.cos) for j in range(half)] for i in range(20)]
+    angles = [[place / 10_000 ** (step / (half - 1)) for step in range(half)] for place in range(20)]
+    position = [[*map(math.sin, row), *map(math.cos, row)] for row in angles]
     vectors = [hand.vector(word) for word in words]
     states = [vector + position[place] for place, vector in enumerate(vectors)]
     for layer in range(hand.model.num_layers):
@@ -66,7 +67,8 @@ def in_context(hand: ByHand, words: list[str], heads: int, size: int) -> list[np
                 exponents = np.exp([query[head] @ key[head] / math.sqrt(size) for _, key, _ in parts])
                 joined.append(sum(e * value[head] for e, (_, _, value) in zip(exponents, parts, strict=True)))
                 joined[-1] = joined[-1] / exponents.sum()
-            state = normalised(hand, f"layers.{layer}.first_norm", state + hand.layer(f"layers.{layer}.joined", np.concatenate(joined)))
+            attended = hand.layer(f"layers.{layer}.joined", np.concatenate(joined))
+            state = normalised(hand, f"layers.{layer}.first_norm", state + attended)
             fed = hand.layer(f"layers.{layer}.output", relu(hand.layer(f"layers.{layer}.hidden", state)))
             new.append(normalised(hand, f"layers.{layer}.second_norm", state + fed))
         states = new
@@ -80,7 +82,7 @@ def normalised(hand: ByHand, name: str, state: np.ndarray) -> np.ndarray:
 
 
 def test_tk_reads_words_in_context_and_counts_by_logarithm_and_by_length():
-    model = made(pn.TK, num_layers=2, heads=2, head_size=3, hidden=4)
+    model = made(pn.TK, num_layers=2, heads=2, projection=6, hidden=4)
     means, expected = [-1 + 0.2 * number for number in range(11)], []
     for pair in PAIRS:
         hand = ByHand(model, *pair)

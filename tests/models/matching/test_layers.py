@@ -123,6 +123,7 @@ def test_models_without_an_encoder_keep_nothing(tmp_path):
         (pn.PACRR, "selection", "last-k", "selection must be one of"),
         (pn.ARCI, "layers", (), "layers must hold at least one integer"),
         (pn.MVLSTM, "slices", 1.5, "slices must be an integer"),
+        (pn.TK, "heads", 7, "projection must be a multiple of heads, 7, not 32"),
     ],
 )
 def test_settings_are_checked(kind, setting, value, message):

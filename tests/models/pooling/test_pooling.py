@@ -15,9 +15,7 @@ def test_drmmtks_reads_the_largest_cosines_of_each_query_word():
     expected = []
     for pair in PAIRS:
         hand = ByHand(model, *pair)
-        outputs = [
-            hand.layer("output", np.tanh(hand.layer("dense", k_largest(row, 4))))[0] for row in hand.cosines()
-        ]
+        outputs = [hand.layer("output", np.tanh(hand.layer("dense", k_largest(row, 4))))[0] for row in hand.cosines()]
         empty = hand.layer("output", np.tanh(hand.layer("dense", np.zeros(4))))[0]  # a query without words
         expected.append(hand.gates() @ outputs if outputs else empty)
     np.testing.assert_allclose(scores(model), expected, atol=1e-5)
