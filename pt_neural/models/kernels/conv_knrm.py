@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pt_neural.embeddings import EmbeddingSpaces, Space
-from pt_neural.models.kernels.knrm import LOG_SCALE, MEANS, WIDTHS
+from pt_neural.models.kernels.knrm import LOG_SCALE, MEANS, WIDTH
 from pt_neural.models.matching.layers import (
     LEAST_COUNT,
     EncodingNetwork,
@@ -101,9 +101,9 @@ class ConvKNRMNetwork(EncodingNetwork):
         super().__init__(vectors)
         self.max_ngram, self.columns = max_ngram, max_ngram * filters
         self.windows = nn.ModuleList(WindowSums(vectors.dim, size + 1, filters) for size in range(max_ngram))
-        self.pooling = KernelPooling(MEANS, WIDTHS)
+        self.pooling = KernelPooling(MEANS, WIDTH, exact=True)
         self.parts = [f"{one + 1}-{other + 1}" for one in range(max_ngram) for other in range(max_ngram)]
-        self.dense = nn.Linear(max_ngram**2 * len(MEANS), 1)
+        self.dense = nn.Linear(max_ngram**2 * len(self.pooling), 1)
 
     def encode(self, side: Literal["query", "document"], texts: WordTexts) -> Tensor:
         """The unit vectors of the n-grams that start at each word: (words, lengths * filters)."""

@@ -11,8 +11,8 @@ from pt_neural.models.matching.ranker import Embeddings, MatchingRanker
 from pt_neural.rankers.options import TrainedOptions
 from pt_neural.rankers.readers.word_sequences import WordSequences
 
-MEANS = [1.0, 0.9, 0.7, 0.5, 0.3, 0.1, -0.1, -0.3, -0.5, -0.7, -0.9]
-WIDTHS = [1e-3] + 10 * [0.1]
+MEANS = [0.9, 0.7, 0.5, 0.3, 0.1, -0.1, -0.3, -0.5, -0.7, -0.9]
+WIDTH = 0.1
 LOG_SCALE = 0.01  # of the logarithms, as in the authors' code, so that a tanh can learn from sums of them
 
 
@@ -86,8 +86,8 @@ class KNRMNetwork(SimilarityNetwork):
 
     def __init__(self, vectors: WordVectors):
         super().__init__(vectors)
-        self.pooling, self.parts = KernelPooling(MEANS, WIDTHS), [""]
-        self.dense = nn.Linear(len(MEANS), 1)
+        self.pooling, self.parts = KernelPooling(MEANS, WIDTH, exact=True), [""]
+        self.dense = nn.Linear(len(self.pooling), 1)
 
     def kernel_sums(self, interaction: Interaction) -> Tensor:
         """phi, the logarithms of each kernel's counts, summed over query words and divided by 100; (..., kernels)."""

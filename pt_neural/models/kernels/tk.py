@@ -16,7 +16,7 @@ from pt_neural.rankers.options import KeptInteractionOptions
 from pt_neural.rankers.readers.word_sequences import WordSequences, WordTexts
 
 MEANS = [round(-1 + 0.2 * number, 1) for number in range(11)]
-WIDTHS = 11 * [0.1]
+WIDTH = 0.1
 LONGEST_PERIOD = 10_000
 
 
@@ -32,10 +32,10 @@ class TK(MatchingRanker):
         K_k(i) = sum_j exp(-(cos(t'_i, t'_j) - mu_k)^2 / (2 sigma_k^2))
         s = beta W_log . sum_i log2 K(i) + gamma W_len . sum_i K(i) / |d|
 
-    Both sums are divided by 100, and 16 heads share 32 numbers for each word, as in the authors' first code. Words without a vector are zeros before their position
-    is added. Capreolus' TK is another model: it has no sum by length, and its attention reads padding. Training is
-    pairwise with a margin of 1 and Adam; the paper trains the embeddings and layers at a tenth of the rate of 0.001 of
-    the other weights, here one rate holds for all.
+    Both sums are divided by 100, and 16 heads share 32 numbers for each word, as in the authors' first code. Words
+    without a vector are zeros before their position is added. Capreolus' TK is another model: it has no sum by length,
+    and its attention reads padding. Training is pairwise with a margin of 1 and Adam; the paper trains embeddings and
+    layers at a tenth of the rate of 0.001 of the other weights, here one rate holds for all.
 
     :meth:`index` keeps the vectors t' of documents: as many numbers as the embeddings have, for each word.
 
@@ -114,7 +114,7 @@ class TKNetwork(EncodingNetwork):
         self.columns = vectors.dim
         self.layers = nn.ModuleList(TransformerLayer(vectors.dim, heads, projection, hidden) for _ in range(num_layers))
         self.alpha = nn.Parameter(torch.tensor(0.5))
-        self.pooling, self.parts = KernelPooling(MEANS, WIDTHS), ["logarithm", "length"]
+        self.pooling, self.parts = KernelPooling(MEANS, WIDTH, exact=False), ["logarithm", "length"]
         self.by_logarithm = nn.Linear(len(MEANS), 1, bias=False)
         self.by_length = nn.Linear(len(MEANS), 1, bias=False)
         self.both = nn.Linear(2, 1, bias=False)  # beta and gamma

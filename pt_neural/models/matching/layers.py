@@ -1,5 +1,7 @@
 """Layers that the later classics share: word vectors, matrices of similarities, and what pools them."""
 
+import math
+from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -14,7 +16,7 @@ from pt_neural.rankers.readers.word_sequences import WordGroups, WordTexts
 Similarity = Literal["cosine", "dot", "exact"]
 
 FREQUENT = 20_000  # most frequent words, whose vectors set the scale
-FAR = 1e4  # a similarity so far away that no kernel sees it
+EXACT_WIDTH = 1e-3  # of the kernel of exact matches
 LEAST_COUNT = 1e-10  # of a kernel, before its logarithm
 
 
@@ -255,44 +257,74 @@ class KernelPooling(nn.Module):
     """Soft counts: how many similarities lie near the mean of each kernel, exp(-(s - mu)^2 / (2 sigma^2)).
 
     Args:
+        means: The means of the kernels, equally far apart.
+        width: The standard deviation of these kernels.
+        exact: Whether there is one more kernel, the first, for similarities of 1, with a standard deviation of 0.001.
+
+    Attributes:
         means: The mean of each kernel.
         widths: The standard deviation of each kernel.
     """
 
-    def __init__(self, means: list[float], widths: list[float]):
+    def __init__(self, means: list[float], width: float, *, exact: bool):
         super().__init__()
-        self.means, self.widths = means, widths
+        self.series, self.exact = (means, width), exact
+        self.means = [1.0, *means] if exact else means
+        self.widths = [EXACT_WIDTH, *len(means) * [width]] if exact else len(means) * [width]
 
     def __len__(self) -> int:
         return len(self.means)
 
     def forward(self, cells: Tensor, mask: Tensor) -> Tensor:
         """Counts over the last dimension of the cells where the mask is true: from (..., words) to (..., kernels)."""
-        return _KernelCounts.apply(cells.float().masked_fill(~mask, FAR), self.means, self.widths)
+        return _KernelCounts.apply(cells.float(), mask, *self.series, self.exact)
 
 
 class _KernelCounts(torch.autograd.Function):
     """One kernel after another, computed again for the gradient, so that memory holds cells, not cells by kernels."""
 
     @staticmethod
-    def forward(ctx: Any, cells: Tensor, means: list[float], widths: list[float]) -> Tensor:
-        ctx.save_for_backward(cells)
-        ctx.kernels = list(zip(means, widths, strict=True))
-        return torch.stack([_kernel(cells, *kernel).sum(-1) for kernel in ctx.kernels], dim=-1)
+    def forward(ctx: Any, cells: Tensor, mask: Tensor, means: list[float], width: float, exact: bool) -> Tensor:
+        ctx.save_for_backward(cells, mask)
+        ctx.kernels = means, width, exact
+        counts = cells.new_empty(*cells.shape[:-1], len(means) + exact)
+        for number, _, _, values in _kernels(cells, mask, *ctx.kernels):
+            torch.sum(values, dim=-1, out=counts[..., number])
+        return counts
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        (cells,) = ctx.saved_tensors
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None, None]:
+        cells, mask = ctx.saved_tensors
         total = torch.zeros_like(cells)
-        for number, (mean, width) in enumerate(ctx.kernels):
-            slope = _kernel(cells, mean, width).mul_(mean - cells)
-            total.addcmul_(slope, gradient[..., number, None].expand_as(cells), value=width**-2)
-        return total, None, None
+        for number, mean, width, values in _kernels(cells, mask, *ctx.kernels):
+            total.addcmul_(values * (mean - cells), gradient[..., number, None], value=width**-2)
+        return total, None, None, None, None
 
 
-def _kernel(cells: Tensor, mean: float, width: float) -> Tensor:
-    return (cells - mean).square_().mul_(-0.5 / width**2).exp_()
+def _kernels(
+    cells: Tensor, mask: Tensor, means: list[float], width: float, exact: bool
+) -> Iterator[tuple[int, float, float, Tensor]]:
+    """The number of each kernel, its mean, its width, and its values, 0 where the mask is false.
+
+    An exponential takes longer than all else, so the kernels of a series follow from the middle one: with the means mu
+    and mu + d, exp(-(s - mu - d)^2 / 2w^2) = exp(-(s - mu)^2 / 2w^2) exp(s d / w^2) exp(-(2 mu d + d^2) / 2w^2).
+    """
+    cells = cells.masked_fill(~mask, 0.0)
+    if exact:
+        yield 0, 1.0, EXACT_WIDTH, (cells - 1).square_().mul_(-0.5 / EXACT_WIDTH**2).exp_().mul_(mask)
+    middle = len(means) // 2
+    first = (cells - means[middle]).square_().mul_(-0.5 / width**2).exp_().mul_(mask)
+    yield middle + exact, means[middle], width, first
+    for numbers in (range(middle + 1, len(means)), range(middle - 1, -1, -1)):
+        values, mean, ratio = first, means[middle], None
+        for number in numbers:
+            step = means[number] - mean
+            if ratio is None:
+                ratio = (cells * (step / width**2)).exp_()
+            values = (values * ratio).mul_(math.exp(-(2 * mean * step + step**2) / (2 * width**2)))
+            mean = means[number]
+            yield number + exact, mean, width, values
 
 
 def largest(values: Tensor, mask: Tensor, count: int) -> Tensor:

@@ -17,14 +17,15 @@ def test_the_gradient_of_kernels():
     random = torch.Generator().manual_seed(0)
     cells = torch.rand(2, 3, 5, generator=random, dtype=torch.float64) * 2 - 1
     mask = torch.rand(2, 3, 5, generator=random) > 0.3
+    cells.view(-1)[3] = 1.0
     cells.requires_grad_()
-    means, widths = [1.0, 0.5, -0.3], [0.3, 0.1, 0.2]
+    pooling = KernelPooling([0.9, 0.5, 0.1, -0.3], 0.1, exact=True)
+    means, widths = pooling.means, pooling.widths
 
     def by_hand(values):
         kernels = torch.exp(-((values[..., None] - torch.tensor(means)) ** 2) / (2 * torch.tensor(widths) ** 2))
         return (kernels * mask[..., None]).sum(-2)
 
-    pooling = KernelPooling(means, widths)
     found, expected = pooling(cells, mask), by_hand(cells)
     torch.testing.assert_close(found.double(), expected, atol=1e-5, rtol=1e-5)
     weights = torch.rand(expected.shape, generator=random)
