@@ -250,9 +250,9 @@ class DistributedNetwork(nn.Module):
         words = padded_words(texts.words, texts.offsets[start : end + 1], width, len(texts.bags) - 2)
         units = pooled_windows(projections, words, sizes.window, sizes.pooling, positions)
         # In place, because these are the largest tensors of all: (documents, filters, positions).
-        units = units.add_(self.document_bias[:, None]).tanh_()
+        units = tanh_(units.add_(self.document_bias[:, None]))
         weight, bias = self.document_dense.weight.expand(len(units), -1, -1), self.document_dense.bias[:, None]
-        return torch.baddbmm(bias, weight, units).tanh_()
+        return tanh_(torch.baddbmm(bias, weight, units))
 
     def match(self, queries: Tensor, documents: Tensor, pairing: Pairing) -> Tensor:
         """Hadamard product (equation 3) and the dense layers, shape (pairs,).
@@ -265,6 +265,15 @@ class DistributedNetwork(nn.Module):
         units = torch.bmm(queries[pairing.queries], documents)  # (documents, queries per document, hidden)
         units = units.flatten(0, 1)[pairing.places.flatten()]  # (pairs, hidden)
         return self.head(torch.tanh(units + self.bias))
+
+
+def tanh_(units: Tensor) -> Tensor:
+    """The hyperbolic tangent, in place: ``2 sigmoid(2x) - 1`` where nothing is learned, in half of the time."""
+    if torch.is_grad_enabled():
+        return units.tanh_()
+    for part in units.unbind():  # one after the other, because one fits into the processor's cache
+        part.mul_(2).sigmoid_().mul_(2).sub_(1)
+    return units
 
 
 def nearly_constant(*shape: int, along: int, bound: float) -> nn.Parameter:
