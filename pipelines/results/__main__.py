@@ -66,7 +66,7 @@ SSI_TABLES = {
     "9": "Table 9, queries in another language, limited dictionaries",
 }
 PIPELINES_OF_LEARNING = {
-    "mixtures": "Rankers with the settings of their recipes",
+    "classics": "Rankers with the settings of their recipes",
     "pretraining": "DSSM, pre-trained on pseudo-queries",
 }
 SSI_MEASURES = {"MAP": 2, "Rank loss, %": 1}  # and their columns in the paper's tables

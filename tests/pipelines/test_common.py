@@ -225,7 +225,7 @@ def test_all_pipelines_are_listed(capsys):
     listing.main()
     names = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
     papers = ["clsm", "desm", "duet", "match_tensor", "ssi"]
-    assert names == sorted([*papers, "mixtures", "pretraining", "quickstart", "recipes", "results", "settings"])
+    assert names == sorted([*papers, "classics", "pretraining", "quickstart", "recipes", "results", "settings"])
 
 
 def test_pseudo_queries_train_beside_the_documents_to_rank(test_only, arguments):

@@ -174,7 +174,7 @@ def test_what_was_learned_stands_beside_bm25(tmp_path):
     bm25 = np.random.default_rng(3).random(30) / 2
     better = {f"BM25 + DSSM, seed {seed}": bm25 + 0.1 * seed + 0.01 * bm25 for seed in (1, 2)}
     save(
-        tmp_path, "mixtures", "cacm", "runs", {"BM25": bm25, **better, "DSSM, seed 1": bm25[::-1], "DSSM, seed 2": bm25}
+        tmp_path, "classics", "cacm", "runs", {"BM25": bm25, **better, "DSSM, seed 1": bm25[::-1], "DSSM, seed 2": bm25}
     )
     save(tmp_path, "pretraining", "cacm", "runs", {"BM25": bm25, "DSSM, untrained": bm25 / 2})
     page = "\n".join(results.learned(list(result_folders(tmp_path))))

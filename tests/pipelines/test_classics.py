@@ -3,31 +3,39 @@ import json
 import pandas as pd
 import pytest
 
-from pipelines import mixtures
+from pipelines import classics
 
 
 @pytest.fixture(scope="module")
 def results(run):
     with pytest.MonkeyPatch.context() as patch:
         recipe = {"layers": (8, 4), "negatives": "retrieved", "epochs": 2}
-        patch.setattr(mixtures.pn.DSSM, "recipes", {"few": recipe})
-        patch.setattr(mixtures.pn.CLSM, "recipes", {"few": {"filters": 8, "dim": 4, "epochs": 2}})
-        return run(mixtures, "--models", "dssm", "clsm", "--seeds", "1", "2", "--depth", "10")
+        patch.setattr(classics.pn.DSSM, "recipes", {"few": recipe})
+        patch.setattr(classics.pn.CLSM, "recipes", {"few": {"filters": 8, "dim": 4, "epochs": 2}})
+        return run(classics, "--models", "DSSM", "CLSM", "TFIDF", "--seeds", "1", "2", "--depth", "10")
 
 
 def test_each_ranker_alone_and_mixed_with_each_seed(results):
     table = pd.read_csv(results / "table.csv")
-    mixed = ["DSSM", "BM25 + DSSM", "CLSM", "BM25 + CLSM"]
-    assert table["system"].tolist() == ["BM25", "BM25 + length prior", *mixed]
-    assert table["nDCG@10, p against BM25"].notna().sum() == 5
+    learned, others = ["DSSM", "BM25 + DSSM", "CLSM", "BM25 + CLSM"], ["TFIDF", "BM25 + TFIDF"]
+    assert table["system"].tolist() == ["BM25", "BM25 + length prior", *learned, *others]
+    assert table["nDCG@10, p against BM25"].notna().sum() == 7
     names = {path.name for path in (results / "runs").glob("*.res.gz")}
-    assert len(names) == 2 + 2 * len(mixed)
+    assert len(names) == 2 + 2 * len(learned) + len(others)
+
+
+def test_costs_stand_beside_quality(results):
+    costs = pd.read_csv(results / "costs.csv").set_index("system")
+    assert costs.index.tolist() == ["BM25", "DSSM", "CLSM", "TFIDF"]
+    assert (costs.loc["DSSM":, ["fit, s", "ms a query"]] > 0).all(axis=None)
+    assert (results / "costs.png").stat().st_size > 10_000
 
 
 def test_it_says_what_came_of_the_training(results):
     chosen = json.loads((results / "settings.json").read_text())["chosen"]
     assert set(chosen["alpha"]) == {
         "BM25 + length prior",
+        "BM25 + TFIDF",
         *(f"BM25 + {name}, seed {seed}" for name in ("DSSM", "CLSM") for seed in (1, 2)),
     }
     histories = pd.read_csv(results / "histories.csv")
@@ -38,4 +46,4 @@ def test_it_says_what_came_of_the_training(results):
 
 def test_training_queries_are_needed(run, test_only):
     with pytest.raises(SystemExit, match="has no training queries"):
-        run(mixtures, dataset=test_only)
+        run(classics, dataset=test_only)

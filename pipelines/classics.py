@@ -1,0 +1,230 @@
+"""All rankers of the package on one collection: alone, mixed with a tuned BM25, and what they cost.
+
+Every ranker re-ranks the candidates of BM25, whose k1 and b were chosen on dev queries, as were the weights of the
+mixtures. Trained rankers have the settings of their recipes. A prior for short documents shows what a mixture gains by
+length alone. The costs are seconds of fitting, and milliseconds of re-ranking the candidates of a query by docno, one
+query at a time: from stored vectors where a ranker can store them, else from a forward index.
+"""
+
+import argparse
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import pyterrier as pt
+from ir_measures import AP, RR, nDCG
+
+import pt_neural as pn
+from pipelines.common.arguments import parsed, parser
+from pipelines.common.collection import FIELDS, load
+from pipelines.common.comparison import Comparison, System, alpha_picture, mean_curve, tuned, tuned_by_seed
+from pipelines.common.first_stage import PRIOR, LengthPrior
+from pipelines.common.trained import ModelSpec, TrainedRankers
+from pipelines.common.workspace import Workspace
+from pt_neural.experiment import AlphaCurve
+
+MEASURES = [nDCG @ 10, AP, RR]
+TIMED = 30  # queries whose re-ranking is timed
+TRAINED = (
+    *("DSSM", "CLSM", "SSI", "SSM", "Duet", "DRMM", "MatchTensor"),
+    *("KNRM", "ConvKNRM", "TK", "MatchPyramid", "PACRR", "ARCI", "ARCII", "DRMMTKS", "MVLSTM", "ANMM"),
+)
+STATISTICAL: Mapping[str, Mapping[str, Any]] = {  # fitted to documents or to pairs of queries and documents
+    "TFIDF": {"sublinear_tf": True},
+    "LSA": {"dim": 200},
+    "PLSA": {"num_topics": 100},
+    "LDA": {"num_topics": 100},
+    "BLTM": {"num_topics": 100},
+    "WordTranslation": {},
+    "PhraseTranslation": {},
+}
+SEEDED = ("LSA", "PLSA", "LDA", "BLTM")
+MODELS = ("DESM", *STATISTICAL, *TRAINED)
+
+
+def main() -> None:
+    """Print the table of all rankers and their costs, and save it with its runs, alpha curves and a scatter plot."""
+    arguments = options()
+    collection = load(arguments.dataset)
+    if collection.train is None:
+        raise SystemExit(f"{collection.name} has no training queries; pipelines.pretraining makes some")
+    if arguments.queries:
+        collection = collection.sample(arguments.queries, arguments.seed)
+    workspace = Workspace(arguments, "classics", collection)
+    rankers = Rankers(workspace, arguments)
+    comparison = Comparison(collection.test, MEASURES, workspace.runs())
+    for key in arguments.models:  # a table after each, since training takes a while
+        rankers.add(key)
+        comparison.add(rankers.systems)
+        caption = (
+            f"{collection.label}, {len(collection.test.judged):,} test queries{workspace.seeds_note}, the top "
+            f"{arguments.depth} of BM25 re-ranked, {len(collection.train.judged):,} training queries; * differs from "
+            "BM25 with p < 0.05"
+        )
+        comparison.save(workspace, "table", list(rankers.systems), {"BM25": "*"}, caption)
+        costs = rankers.costs_beside(comparison)
+        workspace.save_table("costs", costs.round(4), f"{collection.label}: nDCG@10 and costs")
+        workspace.save_picture("costs", costs_picture(costs, collection.label))
+        rankers.save_histories()
+        workspace.save_settings(bm25=repr(rankers.bm25), alpha=rankers.alphas)
+        workspace.save_picture("alpha", alpha_picture(rankers.curves, "Mixtures with BM25"))
+    print(f"\nThe table, runs and pictures are in {workspace.results}.")
+
+
+def options() -> argparse.Namespace:
+    """The arguments of the pipeline."""
+    arguments = parser(__doc__)
+    arguments.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS), help="rankers")
+    arguments.add_argument("--fields", nargs="+", default=list(FIELDS), help="fields that all rankers read")
+    arguments.add_argument("--depth", type=int, default=100, help="candidates per query")
+    arguments.add_argument("--queries", type=int, help="sample size of dev and of test queries; None: all")
+    arguments.add_argument("--max-time", help='longest time that a model may train, such as "00:00:10:00"; None: any')
+    return parsed(arguments)
+
+
+class Cost(NamedTuple):
+    """What a ranker costs.
+
+    Attributes:
+        fit: Seconds of fitting.
+        query: Milliseconds of re-ranking the candidates of a query.
+    """
+
+    fit: float
+    query: float
+
+
+class Rankers(TrainedRankers):
+    """Systems by name, and what is known of their training.
+
+    Args:
+        workspace: Where artifacts are.
+        arguments: The arguments of the pipeline.
+
+    Attributes:
+        systems: The systems, by name.
+        curves: For each mixture the mean of its alpha curves.
+        alphas: The chosen weight of each mixture and seed.
+        costs: The mean over its seeds of what each ranker costs.
+    """
+
+    def __init__(self, workspace: Workspace, arguments: argparse.Namespace):
+        super().__init__(workspace, arguments)
+        prior = self.candidates >> pn.Mixture(LengthPrior(self.documents), normalise="minmax")
+        prior, curve = tuned(prior, self.collection, nDCG @ 10, arguments.seed)
+        self.systems: dict[str, System] = {"BM25": self.candidates, PRIOR: prior}
+        self.curves: dict[str, AlphaCurve] = {PRIOR: curve}
+        self.alphas: dict[str, float] = {PRIOR: curve.alpha}
+        self.costs: dict[str, Cost] = {}
+
+    def add(self, name: str) -> None:
+        """Fit a ranker, with each seed if it depends on one, and add it and its mixture with BM25."""
+        if name in TRAINED:
+            models: dict[int | None, Any] = dict(self.trained(ModelSpec(name, getattr(pn, name))))
+        else:
+            seeds = self.arguments.seeds if name in SEEDED else [None]
+            models = {seed: self._fitted(name, seed) for seed in seeds}
+        mixed = f"BM25 + {name}"
+        self.systems[name] = {seed: self.candidates >> model for seed, model in models.items()}
+        mixtures = {seed: self.candidates >> pn.Mixture(model, normalise="minmax") for seed, model in models.items()}
+        self.systems[mixed], curves = tuned_by_seed(mixtures, self.collection, nDCG @ 10, self.arguments.seed)
+        self.curves[mixed] = mean_curve(curves)
+        self.alphas |= {
+            mixed if seed is None else f"{mixed}, seed {seed}": curve.alpha for seed, curve in curves.items()
+        }
+        costs = [self._cost(name, seed, model) for seed, model in models.items()]
+        self.costs[name] = Cost(*pd.DataFrame(costs).mean())
+
+    def _trained(self, spec: ModelSpec, seed: int, examples: Sequence[pd.DataFrame]) -> pt.Transformer:
+        print(f"{spec.name}, seed {seed}", flush=True)
+        training = pn.Training(seed=seed, dev_queries=500, max_time=self.arguments.max_time)
+        options = {"documents": self.documents, "fields": self.documents.fields}
+        if "spaces" in spec.model.components:
+            options["spaces"] = self._spaces
+        model = spec.model.recipe(len(self.collection.train.judged), training=training, **options)
+        if model.training.completed(model.own_training).negatives == "retrieved":
+            examples = [self._train_candidates, *examples[1:]]
+        return self.workspace.trained(model, *examples)
+
+    def _fitted(self, name: str, seed: int | None) -> pt.Transformer:
+        """A ranker that is fitted to documents, or to judged pairs of queries and documents."""
+        options = {"documents": self.documents, "fields": self.documents.fields}
+        if name == "DESM":
+            return pn.DESM(self._spaces, **options)
+        print(name if seed is None else f"{name}, seed {seed}", flush=True)
+        own = {**STATISTICAL[name], **({} if seed is None else {"seed": seed})}
+        model = getattr(pn, name)(**own, **options)
+        examples = () if hasattr(model, "fit_corpus") else self.examples[:2]
+        started = time.perf_counter()
+        fitted = self.workspace.fitted(model, *examples)
+        self._fitting_time(name, seed, lambda: time.perf_counter() - started)
+        return fitted
+
+    def _fitting_time(self, name: str, seed: int | None, seconds: Callable[[], float] = lambda: 0.0) -> float:
+        return self.workspace.chosen(f"seconds of {name}", lambda: {"seconds": seconds()}, seed)["seconds"]
+
+    def _cost(self, name: str, seed: int | None, model: Any) -> Cost:
+        """Measured once; word embeddings, which several rankers share, are left out."""
+        learned = name in TRAINED
+        fit = float(model.history["seconds"].sum()) if learned else self._fitting_time(name, seed)
+
+        def measure() -> dict[str, float]:
+            model.transform(self._timed[0])
+            started = time.perf_counter()
+            for candidates in self._timed:
+                model.transform(candidates)
+            return {"ms": 1000 * (time.perf_counter() - started) / len(self._timed)}
+
+        return Cost(fit, self.workspace.chosen(f"milliseconds of {name}", measure, seed)["ms"])
+
+    def costs_beside(self, comparison: Comparison) -> pd.DataFrame:
+        """A row for each ranker: nDCG@10 alone and mixed with BM25, seconds of fitting, milliseconds a query."""
+        rows = [
+            {
+                "system": name,
+                "alone": comparison.seed_means(nDCG @ 10, name).mean(),
+                "mixed": comparison.seed_means(nDCG @ 10, f"BM25 + {name}").mean(),
+                "fit, s": cost.fit,
+                "ms a query": cost.query,
+            }
+            for name, cost in self.costs.items()
+        ]
+        first = {"system": "BM25", "alone": comparison.seed_means(nDCG @ 10, "BM25").mean()}
+        return pd.DataFrame([first, *rows])
+
+    @cached_property
+    def _spaces(self) -> pn.EmbeddingSpaces:
+        return self.workspace.spaces("documents", self.workspace.documents, dim=200, seed=self.arguments.seed)
+
+    @cached_property
+    def _timed(self) -> list[pd.DataFrame]:
+        """The candidates of some test queries, a frame for each query."""
+        candidates = self.candidates.transform(self.collection.test.judged.head(TIMED))
+        return [frame for _, frame in candidates.groupby("qid", sort=False)]
+
+    @cached_property
+    def _train_candidates(self) -> pd.DataFrame:
+        return self.candidates.transform(self.collection.train.judged)
+
+
+def costs_picture(costs: pd.DataFrame, label: str) -> plt.Figure:
+    """Quality alone and mixed with BM25 against milliseconds a query; a bigger point took longer to fit."""
+    figure, axes = plt.subplots(1, 2, figsize=(11, 4.8), sharey=True, layout="constrained")
+    bm25, rankers = costs.iloc[0], costs.iloc[1:]
+    for ax, column in zip(axes, ("alone", "mixed"), strict=True):
+        ax.axhline(bm25["alone"], color="grey", linestyle="--", label="BM25")
+        ax.scatter(rankers["ms a query"], rankers[column], 15 + rankers["fit, s"], alpha=0.5)
+        for row in rankers.to_dict("records"):
+            ax.annotate(row["system"], (row["ms a query"], row[column]), (4, 3), textcoords="offset points", fontsize=8)
+        ax.set(xscale="log", xlabel="milliseconds a query", title=column)
+    axes[0].set_ylabel("nDCG@10")
+    axes[0].legend()
+    figure.suptitle(f"{label}: quality and cost; the area of a point grows with the seconds of fitting")
+    return figure
+
+
+if __name__ == "__main__":
+    main()
