@@ -41,8 +41,10 @@ lint: $(READY) ## check style and formatting
 	$(BIN)/ruff format --check .
 
 bench: $(READY) ## measure speed beside peers; set PT_NEURAL_COLLECTIONS to a folder of collections for real data
+	@mkdir -p build && rm -f build/ratios.csv
 	@for script in benchmarks/*.py; do \
-		echo "== $$script"; $(BIN)/python $$script || exit 1; done
+		echo "== $$script"; PT_NEURAL_RATIOS=build/ratios.csv $(BIN)/python $$script || exit 1; done
+	$(BIN)/python benchmarks/parts/picture.py build/ratios.csv build/speed.png
 
 bench-scale: $(READY) ## measure speed, memory and disk at 100,000 and a million documents; takes an hour
 	$(BIN)/python benchmarks/growth.py --large

@@ -145,7 +145,7 @@ def operations(model: Any, texts: Texts) -> dict[str, float]:
 def print_rates(name: str, ours: dict[str, Any], theirs: dict | None, multiply: float) -> None:
     """Print our rates beside those of the peer's best setting, and our share of the GEMM rate."""
     print(f"\n{name}, {torch.get_num_threads()} threads, pairs/s, lowest / median / highest of repeats")
-    for task, label in (("training", "training"), ("scoring", f"re-ranking from text, {DEPTH} documents a query")):
+    for task, label in (("training", f"{name}: training"), ("scoring", f"{name}: re-ranking from text")):
         print(line(label, ours[task], theirs and theirs[task], units=NEGATIVES + 1 if task == "training" else 1))
         print(f"{'':58}{ours['operations'][task] * ours[task][1] / multiply:>30.0%} of the GEMM rate")
     if theirs is not None:

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from parts.collection import Collection, zipf_collection
-from parts.rates import Rate, line, spread, text
+from parts.rates import Rate, line, record, spread, text
 from parts.statistical_peers import gensim_lda, nltk_model_1, scikit_learn_plsa
 
 import pt_neural as pn
@@ -101,6 +101,7 @@ def print_model_1(few: Collection, rounds: int) -> None:
 def beside(label: str, ours: Rate, peer: str, theirs: Rate, *, less_is_more: bool = False) -> None:
     """Print our rate beside a peer's."""
     ratio = theirs[1] / ours[1] if less_is_more else ours[1] / theirs[1]
+    record(label, peer, ratio)
     print(f"{line(label, ours)}   {peer} {text(theirs)}: {ratio:.1f} times", flush=True)
 
 

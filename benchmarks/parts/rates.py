@@ -1,7 +1,10 @@
 """Rates over repeats, and the lines that show them beside a peer's."""
 
+import csv
 import itertools
+import os
 import statistics
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -67,8 +70,16 @@ def line(label: str, ours: Rate, theirs: list[dict] | None = None, units: int = 
     best = best_setting(theirs)
     found = [units * rate for rate in best["rate"]]
     ratio = ours[1] / found[1]
+    record(label, "matchzoo-py", ratio)
     times = f"{ratio:.1f}" if ratio < 10 else f"{ratio:,.0f}"
     return f"{shown}   matchzoo-py {text(found)} in batches of {best['batch_size']}: {times} times"
+
+
+def record(task: str, peer: str, ratio: float) -> None:
+    """Add our rate as a multiple of a peer's to the file that PT_NEURAL_RATIOS names, if it names one."""
+    if path := os.environ.get("PT_NEURAL_RATIOS"):
+        with open(path, "a", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerow([Path(sys.argv[0]).stem, task.strip(), peer, f"{ratio:.3g}"])
 
 
 def text(rates: Rate) -> str:
