@@ -84,6 +84,10 @@ class SearchableIndex(IndexDirectory, pt.Artifact):
             fb_terms: Number of its terms to keep.
             original_weight: Weight of the query itself in the expanded query, between 0 and 1.
             **options: ``mu`` (1000), or ``k1`` (0.9) and ``b`` (0.4), of the base; otherwise as in :meth:`bm25`.
+
+        Returns:
+            A transformer that retrieves twice. ``index.rm3().rewriter()`` is the step between the two retrievals alone:
+            ``bm25 >> index.rm3().rewriter() >> bm25``.
         """
         return RM3(self, base=base, fb_docs=fb_docs, fb_terms=fb_terms, original_weight=original_weight, **options)
 

@@ -15,11 +15,11 @@ import pandas as pd
 import pyterrier as pt
 
 from pt_neural._arguments import checked_choice, checked_number
-from pt_neural._frames import Hits, numbers_in, ranks, validated
+from pt_neural._frames import Hits
 from pt_neural.lucene.index.directory import IndexDirectory
-from pt_neural.lucene.index.reader import Reader, look_up
-from pt_neural.lucene.search.queries import check_weights
-from pt_neural.lucene.search.retrievers import group_queries, query_texts, query_weights
+from pt_neural.lucene.index.reader import Reader
+from pt_neural.lucene.search.expansion import QueryExpansion
+from pt_neural.lucene.search.retrievers import query_texts, query_weights
 from pt_neural.lucene.search.scoring import in_chunks
 from pt_neural.lucene.search.sdm import SDM
 
@@ -31,7 +31,7 @@ MIN_LETTERS, MAX_LETTERS, MAX_SHARE = 2, 20, 0.1  # of the terms that Anserini's
 ALWAYS_SHOWN = ("fb_docs", "fb_terms", "original_weight")
 
 
-class LatentConceptExpansion(pt.Transformer):
+class LatentConceptExpansion(QueryExpansion):
     """Latent concept expansion (Metzler & Croft, SIGIR 2007) with single terms as concepts.
 
     For a term e of the feedback documents D of a query Q, P(e|Q) is proportional to the sum over D of
@@ -45,6 +45,7 @@ class LatentConceptExpansion(pt.Transformer):
         lce = pn.LatentConceptExpansion(index)
         sdm >> lce >> sdm           # feedback documents are the best of the incoming results
         lce >> sdm                  # the same: it retrieves them itself
+        lce.retriever()             # the same again
 
     In this implementation:
 
@@ -124,34 +125,16 @@ class LatentConceptExpansion(pt.Transformer):
         if self.sdm.index != index:
             raise ValueError(f"{self.sdm!r} retrieves from another index than {index!r}; use sdm=index.sdm(...)")
 
-    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Expand queries.
+    def retriever(self, **options: Any) -> pt.Transformer:
+        """Expansion and retrieval: ``lce >> sdm``.
 
         Args:
-            inp: Frame with ``qid`` and ``query``. With ``docno`` and ``score``, the best ``fb_docs`` rows of a query
-                are its feedback documents. If there is a column ``query_toks``, it gives the terms of the queries and
-                their weights, which are then expanded further.
-
-        Returns:
-            One row per query, with its columns and ``query_toks``, a dict from analysed term to weight: the terms of
-            the query and the concepts. A query that no document matches keeps only its own terms. With
-            ``keep_documents``, all incoming rows and columns.
-
-        Raises:
-            ValueError: If a feedback document is not in the index, or if the index has no positions or term vectors.
+            **options: Settings of the :class:`SDM` that retrieves, such as ``num_results``; otherwise those of ``sdm``.
         """
-        with validated(inp, self) as validator:
-            validator.query_frame(["query"], mode="retrieve")
-            validator.result_frame(["query", "score"], mode="feedback")
-        check_weights(inp, self)
-        if "docno" not in inp.columns:
-            return _with_weights(inp, self._opened()._expand(inp) if len(inp) else [])
-        groups, firsts = group_queries(inp)
-        queries = inp.iloc[firsts][_query_columns(inp)]
-        weights = self._opened()._expand_by(queries, inp, groups) if len(inp) else []
-        if self.keep_documents:
-            return _with_weights(inp, [weights[group] for group in groups])
-        return _with_weights(queries, weights)
+        sdm = copy.copy(self.sdm)
+        for name, value in options.items():
+            setattr(sdm, name, value)
+        return self >> sdm
 
     def concepts(self, query: str) -> pd.DataFrame:
         """The concepts that a query is expanded by.
@@ -167,22 +150,18 @@ class LatentConceptExpansion(pt.Transformer):
 
             lce.concepts("pairwise distance")
         """
-        _, (concepts,) = self._opened()._find(pd.DataFrame({"qid": ["1"], "query": [query]}))
+        _, (concepts,) = self.on(self.index.opened())._find(pd.DataFrame({"qid": ["1"], "query": [query]}))
         weights = np.array(list(concepts.values()), dtype=np.float64)
         return pd.DataFrame({"term": pd.array(list(concepts), dtype="str"), "weight": weights})
 
-    def _opened(self) -> Self:
-        """This transformer, of the index as it is now."""
+    def on(self, index: IndexDirectory) -> Self:
+        """The same expansion of another index."""
         result = copy.copy(self)
-        result.index = self.index.opened()
-        result.sdm = self.sdm.on(result.index)
+        result.index, result.sdm = index, self.sdm.on(index)
         return result
 
-    def _expand_by(self, queries: pd.DataFrame, results: pd.DataFrame, groups: np.ndarray) -> list[dict[str, float]]:
-        """Expand queries by the best of given results."""
-        return self._expand(queries, best_rows(results, groups, self.index.reader, self.fb_docs))
-
-    def _expand(self, queries: pd.DataFrame, feedback: Hits | None = None) -> list[dict[str, float]]:
+    def expand(self, queries: pd.DataFrame, feedback: Hits | None) -> list[dict[str, float]]:
+        """The terms of each query and its concepts, with their weights; see :meth:`QueryExpansion.expand`."""
         analysed, concepts = self._find(queries, feedback)
         return [self._join(query.terms, found) for query, found in zip(analysed, concepts, strict=True)]
 
@@ -264,10 +243,6 @@ class LatentConceptExpansion(pt.Transformer):
 
     def _label(self, what: str) -> str | None:
         return f"{self!r} {what}" if self.verbose else None
-
-    def subtransformers(self) -> dict:
-        """None: SDM is a part of this transformer, not a stage before it."""
-        return {}
 
     def _settings(self) -> dict[str, Any]:
         defaults = type(self).__init__.__kwdefaults__
@@ -369,30 +344,3 @@ class FeedbackDocuments(NamedTuple):
         wanted = np.array(terms, dtype=object)
         columns = np.searchsorted(self.terms, wanted).clip(max=len(self.terms) - 1)
         return self.counts[rows][:, columns].toarray() * (self.terms[columns] == wanted)
-
-
-def best_rows(results: pd.DataFrame, groups: np.ndarray, reader: Reader, number: int) -> Hits:
-    """The best ``number`` documents of each query in a result frame; ``groups`` number the queries of its rows.
-
-    A document that is listed twice counts once; rows whose score is not finite are left out.
-    """
-    scores, docnos = numbers_in(results, "score", "feedback documents"), results["docno"]
-    repeated = pd.DataFrame({"query": groups, "docno": docnos.to_numpy()}).duplicated().to_numpy()
-    rows = np.flatnonzero(np.isfinite(scores) & ~repeated)
-    positions = ranks(pd.Series(groups[rows]), scores[rows], docnos.iloc[rows])
-    rows, positions = rows[positions < number], positions[positions < number]
-    order = np.lexsort((positions, groups[rows]))
-    rows, positions = rows[order], positions[order]
-    return Hits(groups[rows], look_up(docnos.iloc[rows], reader.docnos, reader.path), scores[rows], positions)
-
-
-def _query_columns(frame: pd.DataFrame) -> list[str]:
-    named = [column for column in frame.columns if isinstance(column, str)]  # PyTerrier asks how they begin
-    columns = set(pt.model.query_columns(frame[named]))
-    return [column for column in frame.columns if column in columns]
-
-
-def _with_weights(frame: pd.DataFrame, weights: list[dict[str, float]]) -> pd.DataFrame:
-    column = np.empty(len(frame), dtype=object)
-    column[:] = weights
-    return frame.reset_index(drop=True).assign(query_toks=column)

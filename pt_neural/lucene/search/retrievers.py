@@ -2,6 +2,7 @@
 
 import copy
 import operator
+import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any, ClassVar, Self
@@ -19,6 +20,8 @@ from pt_neural.lucene.search.queries import QueryBuilder, TextQueries, WeightedQ
 from pt_neural.lucene.search.scoring import BM25Similarity, QLSimilarity, Similarity, rescore, search
 from pt_neural.lucene.search.windows import count_windows
 
+_EXPANDED_BY = "pt_neural: expanded by"  # in the attributes of a frame
+
 
 class Retriever(pt.Transformer):
     """Retrieves from a Lucene index, or scores rows that name their documents.
@@ -33,6 +36,7 @@ class Retriever(pt.Transformer):
     parameters: ClassVar[tuple[str, ...]]  # attributes that the scores depend on, in the order of the repr
     takes_weights: ClassVar[bool] = True
     needs_text: ClassVar[bool] = False  # even if there are weights
+    expands: ClassVar[bool] = False  # whether it expands queries
 
     def __init__(self, index: IndexDirectory, *, field: str, num_results: int, verbose: bool):
         self.index = index
@@ -72,8 +76,21 @@ class Retriever(pt.Transformer):
             return self._nothing(inp)
         opened = self.on(self.index.opened())
         if "docno" not in inp.columns:
-            return opened._retrieve(inp)
-        return self.cut(with_scores(inp, opened.score(inp)))
+            return self._marked(opened._retrieve(inp))
+        if _EXPANDED_BY in inp.attrs and not (self.expands or "query_toks" in inp.columns):
+            warnings.warn(
+                f"{self!r} scores what {inp.attrs[_EXPANDED_BY]} has found, by the query without its expansion, which "
+                "so is lost. To expand queries between two retrievals: bm25 >> index.rm3().rewriter() >> bm25",
+                stacklevel=2,
+            )
+        return self._marked(self.cut(with_scores(inp, opened.score(inp))))
+
+    def _marked(self, results: pd.DataFrame) -> pd.DataFrame:
+        """Results that say whether their scores are those of expanded queries."""
+        results.attrs.pop(_EXPANDED_BY, None)
+        if self.expands:
+            results.attrs[_EXPANDED_BY] = repr(self)
+        return results
 
     def _nothing(self, inp: pd.DataFrame) -> pd.DataFrame:
         """The result for no rows, which needs no index."""

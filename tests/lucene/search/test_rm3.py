@@ -1,8 +1,13 @@
+import pickle
+import warnings
+
+import pandas as pd
 import pytest
 
 
-def test_feedback_finds_what_the_query_does_not_say(build):
-    index = build(
+@pytest.fixture
+def okapis(build):
+    return build(
         [
             {"docno": "d1", "text": "okapi forest congo"},
             {"docno": "d2", "text": "okapi forest ituri"},
@@ -10,13 +15,67 @@ def test_feedback_finds_what_the_query_does_not_say(build):
             *({"docno": f"x{number}", "text": f"other words here {number}"} for number in range(40)),
         ]
     )
-    assert index.bm25().search("okapi")["docno"].tolist() == ["d2", "d1"]
-    found = index.rm3(fb_docs=2, fb_terms=4).search("okapi")
+
+
+def test_feedback_finds_what_the_query_does_not_say(okapis):
+    assert okapis.bm25().search("okapi")["docno"].tolist() == ["d2", "d1"]
+    found = okapis.rm3(fb_docs=2, fb_terms=4).search("okapi")
     assert found["docno"].tolist() == ["d2", "d1", "d3"]
-    assert index.rm3(fb_docs=2, fb_terms=4, original_weight=1).search("okapi")["docno"].tolist()[:2] == ["d2", "d1"]
+    assert okapis.rm3(fb_docs=2, fb_terms=4, original_weight=1).search("okapi")["docno"].tolist()[:2] == ["d2", "d1"]
 
 
 def test_an_index_without_vectors_says_how_to_get_them(build, corpus):
     index = build(corpus, positions=False, vectors=False, store_text=False)
     with pytest.raises(ValueError, match=r"without term vectors.*indexer\(vectors=True, overwrite=True\)"):
         index.rm3().search("okapi")
+
+
+@pytest.fixture
+def animals(build, corpus):
+    return build(corpus)
+
+
+QUERIES = pd.DataFrame({"qid": ["1", "2", "3"], "query": ["university city", "giraffe", "unheard"]})
+
+
+@pytest.mark.parametrize("base", ["bm25", "ql"])
+def test_the_rewriter_between_two_retrievals_is_rm3_written_out(animals, base):
+    first, settings = getattr(animals, base)(), {"fb_docs": 5, "fb_terms": 6, "original_weight": 0.4}
+    rm3 = animals.rm3(base, **settings)
+    expected = rm3.transform(QUERIES)
+    for pipeline in (first >> rm3.rewriter() >> first, rm3.rewriter() >> first):
+        found = pipeline.transform(QUERIES)
+        assert found["docno"].tolist() == expected["docno"].tolist()
+        assert found["score"].to_numpy() == pytest.approx(expected["score"].to_numpy(), rel=1e-4)
+
+
+def test_feedback_documents_are_the_best_that_come_in(okapis):
+    rewriter = okapis.rm3(fb_docs=1, fb_terms=5).rewriter()
+    results = okapis.bm25().search("okapi")  # d2, with ituri, before d1, with congo
+    others = results.assign(score=[1.0, 2.0])
+    first, second = (set(rewriter.transform(frame)["query_toks"].iloc[0]) for frame in (results, others))
+    assert first - second == {"ituri"}
+    assert second - first == {"congo"}
+
+
+def test_the_rewriter_keeps_queries_and_if_asked_documents(animals):
+    results = animals.bm25(num_results=3).transform(QUERIES)
+    queries = animals.rm3().rewriter().transform(results)
+    assert queries["qid"].tolist() == results["qid"].unique().tolist()
+    assert "docno" not in queries
+    kept = animals.rm3().rewriter(keep_documents=True)
+    assert kept.transform(results)["docno"].tolist() == results["docno"].tolist()
+    assert animals.rm3().rewriter().transform(QUERIES)["query_toks"].iloc[2] == {"unheard": 1}
+    assert animals.rm3().rewriter().transform(QUERIES[:0])["query_toks"].tolist() == []
+    assert pickle.loads(pickle.dumps(kept)) == kept != animals.rm3().rewriter()
+    assert repr(kept) == f"RM3Rewriter({animals.rm3()!r}, keep_documents=True)"
+
+
+def test_a_stage_that_loses_the_expansion_warns(animals):
+    bm25, rm3 = animals.bm25(), animals.rm3()
+    with pytest.warns(UserWarning, match=r"without its expansion.*index.rm3\(\).rewriter\(\)"):
+        (bm25 >> rm3 >> bm25).transform(QUERIES)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (bm25 >> rm3.rewriter() >> bm25 >> animals.ql()).transform(QUERIES)
+        (bm25 >> rm3 % 2 >> rm3).transform(QUERIES)
