@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyterrier as pt
 
 from pt_neural.lucene.index.anserini import KIND, index_collection
@@ -34,8 +35,13 @@ class LuceneIndex(SearchableIndex, pt.Indexer):
         """A transformer that builds this index; see :class:`LuceneIndexer` for the options."""
         return LuceneIndexer(self, **options)
 
-    def index(self, iter: Iterable[Mapping[str, Any]], **options: Any) -> "LuceneIndex":
-        """Build this index from documents with ``docno`` and text fields: ``indexer(**options).index(iter)``."""
+    def index(self, iter: Iterable[Mapping[str, Any]] | pd.DataFrame, **options: Any) -> "LuceneIndex":
+        """Build this index from documents with ``docno`` and text fields: ``indexer(**options).index(iter)``.
+
+        Args:
+            iter: Documents as dicts, or a frame with a row for each.
+            **options: See :class:`LuceneIndexer`.
+        """
         return self.indexer(**options).index(iter)
 
     def index_collection(self, collection: str, input: str | Path, **options: Any) -> "LuceneIndex":

@@ -91,6 +91,11 @@ class SearchableIndex(IndexDirectory, pt.Artifact):
         """
         return RM3(self, base=base, fb_docs=fb_docs, fb_terms=fb_terms, original_weight=original_weight, **options)
 
-    def text_loader(self, fields: Sequence[str] = ("title", "text"), *, verbose: bool = False) -> TextLoader:
-        """A transformer that adds text fields to rows with a docno; see :class:`TextLoader`."""
+    def text_loader(self, fields: Sequence[str] | None = None, *, verbose: bool = False) -> TextLoader:
+        """A transformer that adds text fields to rows with a docno; see :class:`TextLoader`.
+
+        Args:
+            fields: Names of the fields; None for all that the index holds.
+            verbose: Show a progress bar.
+        """
         return TextLoader(self, fields, verbose=verbose)

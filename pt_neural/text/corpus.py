@@ -30,7 +30,7 @@ def read_documents(corpus: Iterable[Mapping[str, Any]] | pd.DataFrame) -> Iterat
         ValueError: If a docno is missing, repeated, too long or not one line of text, or if there are no documents.
     """
     position, distinct = -1, DistinctDocnos()
-    for position, document in enumerate(_documents(corpus)):
+    for position, document in enumerate(documents_of(corpus)):
         if not isinstance(document, Mapping):
             raise TypeError(f"a document is a dict with docno and text, not {document!r:.80}")
         docno = _checked_docno(document, position)
@@ -56,7 +56,8 @@ def _checked_docno(document: Mapping[str, Any], position: int) -> str:
     return docno
 
 
-def _documents(corpus: Any) -> Iterable[Any]:
+def documents_of(corpus: Any) -> Iterable[Any]:
+    """The documents of an iterable of dicts, or the rows of a frame as dicts; TypeError for anything else."""
     if isinstance(corpus, pd.DataFrame):
         return corpus.to_dict("records")
     if isinstance(corpus, (str, bytes, Mapping)) or not isinstance(corpus, Iterable):

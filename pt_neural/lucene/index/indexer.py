@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
+import pandas as pd
 import pyterrier as pt
 
 from pt_neural._artifacts import atomic_directory, refuse_existing, write_metadata
@@ -29,7 +30,7 @@ from pt_neural.lucene.java.handles import (
 )
 from pt_neural.lucene.java.jackson import MAPPER, json_mapper
 from pt_neural.lucene.java.jvm import MORE_HEAP, in_java, java_class, refuse_if_out_of_files
-from pt_neural.text.corpus import read_documents
+from pt_neural.text.corpus import documents_of, read_documents
 from pt_neural.text.docnos import DocnoTable
 from pt_neural.text.tokens import join_fields
 
@@ -53,6 +54,7 @@ class LuceneIndexer(pt.Indexer):
         index: The index to build.
         fields: Fields of a document to join into Anserini's field ``contents``; a document need not have all of them.
         separate_fields: Fields that can also be searched on their own, as in ``index.bm25(field="title")``.
+        metadata: Fields that are kept with the text, for :meth:`LuceneIndex.text_loader`, but not searched.
         positions: Keep positions of terms, which SDM needs.
         vectors: Keep the term vector of each document, which RM3 and latent concept expansion need.
         store_text: Keep the text of all these fields beside Lucene, for :meth:`LuceneIndex.text_loader`.
@@ -71,6 +73,7 @@ class LuceneIndexer(pt.Indexer):
         *,
         fields: Sequence[str] = ("title", "text"),
         separate_fields: Sequence[str] = (),
+        metadata: Sequence[str] = (),
         positions: bool = True,
         vectors: bool = True,
         store_text: bool = True,
@@ -84,6 +87,7 @@ class LuceneIndexer(pt.Indexer):
         self._index = index
         self.fields = [fields] if isinstance(fields, str) else list(fields)
         self.separate_fields = [separate_fields] if isinstance(separate_fields, str) else list(separate_fields)
+        self.metadata = [metadata] if isinstance(metadata, str) else list(metadata)
         self.positions = positions
         self.vectors = vectors
         self.store_text = store_text
@@ -94,6 +98,8 @@ class LuceneIndexer(pt.Indexer):
         self.overwrite = overwrite
         self.verbose = verbose
         Analysis.read(stemmer, stopwords)  # refuses unknown stemmers and files
+        if self.metadata and not store_text:
+            raise ValueError(f"metadata={self.metadata!r:.80} is kept with the text, which store_text=False drops")
         for name in self.separate_fields:
             if name in RESERVED:
                 raise ValueError(f"separate_fields has {name!r}, a name that Anserini reserves; rename the field")
@@ -104,12 +110,13 @@ class LuceneIndexer(pt.Indexer):
         """What a document needs, for PyTerrier's inspection."""
         return [["docno", *self.fields]]
 
-    def index(self, iter: Iterable[Mapping[str, Any]]) -> IndexDirectory:
+    def index(self, iter: Iterable[Mapping[str, Any]] | pd.DataFrame) -> IndexDirectory:
         """Build the index. If anything goes wrong, or on Ctrl-C, nothing is left behind.
 
         Args:
             iter: Documents with a unique ``docno`` (a string or an integer, which becomes a string) and at least
-                one of the fields. Values other than strings count as empty; a document without words is kept.
+                one of the fields, as dicts or as the rows of a frame. Values other than strings count as empty; a
+                document without words is kept.
 
         Returns:
             The index, ready to search.
@@ -121,7 +128,9 @@ class LuceneIndexer(pt.Indexer):
         """
         path = self._index.path
         refuse_existing(path, overwrite=self.overwrite, **KIND)
-        documents = pt.tqdm(iter, desc=f"indexing {path.name}", unit=" documents") if self.verbose else iter
+        documents = documents_of(iter)
+        if self.verbose:
+            documents = pt.tqdm(documents, desc=f"indexing {path.name}", unit=" documents")
         with atomic_directory(path, overwrite=self.overwrite, **KIND) as directory:
             analysis = Analysis.read(self.stemmer, self.stopwords)
             count = self._write(directory, documents, analysis)
@@ -132,7 +141,7 @@ class LuceneIndexer(pt.Indexer):
         return self._index
 
     def _write(self, directory: Path, documents: Iterable[Mapping[str, Any]], analysis: Analysis) -> int:
-        stored = list(dict.fromkeys([*self.fields, *self.separate_fields])) if self.store_text else []
+        stored = list(dict.fromkeys([*self.fields, *self.separate_fields, *self.metadata])) if self.store_text else []
         prepared = prepare(documents, self.fields, self.separate_fields, stored)
         if not self.store_text:
             return self._write_lucene(directory, prepared, analysis)

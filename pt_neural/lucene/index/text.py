@@ -33,6 +33,7 @@ from pt_neural.lucene.index.reader import DOCNOS_FOLDER, SEPARATOR, Reader, look
 from pt_neural.lucene.java.handles import bind, chain, function, method
 from pt_neural.lucene.java.jvm import in_java, naming
 from pt_neural.text.docnos import DocnoTable
+from pt_neural.text.tokens import TEXT_FIELDS
 
 TEXT_FOLDER = "text"
 BLOCK = 1000  # documents at a time
@@ -46,13 +47,13 @@ class TextLoader(pt.Transformer):
 
     Args:
         index: An index that was built with the text, or any Anserini index that stores it.
-        fields: Names of the fields.
+        fields: Names of the fields; None for all that the index holds.
         verbose: Show a progress bar.
     """
 
-    def __init__(self, index: IndexDirectory, fields: Sequence[str] = ("title", "text"), *, verbose: bool = False):
+    def __init__(self, index: IndexDirectory, fields: Sequence[str] | None = None, *, verbose: bool = False):
         self.index = index
-        self.fields = [fields] if isinstance(fields, str) else list(fields)
+        self.fields = [fields] if isinstance(fields, str) else None if fields is None else list(fields)
         self.verbose = verbose
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
@@ -70,22 +71,35 @@ class TextLoader(pt.Transformer):
         """
         with validated(inp, self) as v:
             v.columns(includes=["docno"])
-        if not len(inp):
-            return inp.assign(**{field: pd.Series(dtype=object) for field in self.fields})
+        if not len(inp) and (self.fields is not None or not self.index.built()):
+            return inp.assign(**{field: pd.Series(dtype=object) for field in self.fields or TEXT_FIELDS})
         source = open_text(self.index) or StoredFields(self.index.reader)
-        missing = [field for field in self.fields if field not in source.fields]
-        if missing:
-            raise ValueError(
-                f"{self.index.path} has not kept the text of {', '.join(missing)}; it has "
-                f"{', '.join(source.fields) or 'none'}. Build it again with index.indexer(store_text=True, "
-                "overwrite=True), or load text from the dataset"
-            )
+        fields = self._checked(source)
         found = look_up(inp["docno"], source.docnos, self.index.path)
         numbers, rows = np.unique(found, return_inverse=True)
-        return inp.assign(**{field: texts[rows] for field, texts in self._read(source, numbers).items()})
+        return inp.assign(**{field: texts[rows] for field, texts in self._read(source, fields, numbers).items()})
 
-    def _read(self, source: TextStores | StoredFields, numbers: np.ndarray) -> dict[str, np.ndarray]:
-        texts = {field: np.empty(len(numbers), dtype=object) for field in self.fields}
+    def _checked(self, source: TextStores | StoredFields) -> list[str]:
+        """The fields to load."""
+        path, held = self.index.path, source.held
+        if not held:
+            raise ValueError(
+                f"{path} has not kept the text of its documents. Build it again with index.indexer(store_text=True, "
+                "overwrite=True), or load text from the dataset"
+            )
+        missing = [field for field in self.fields or () if field not in source.fields]
+        if missing:
+            raise ValueError(
+                f"{path} holds the text of {', '.join(held)}, but not of {', '.join(missing)}. Load what it holds, "
+                f"text_loader({held!r}), or build it again with these fields: index.indexer(fields=..., overwrite=True)"
+                ", or metadata=... for those that are not to be searched"
+            )
+        return held if self.fields is None else self.fields
+
+    def _read(
+        self, source: TextStores | StoredFields, fields: Sequence[str], numbers: np.ndarray
+    ) -> dict[str, np.ndarray]:
+        texts = {field: np.empty(len(numbers), dtype=object) for field in fields}
         with pt.tqdm(total=len(numbers), desc=repr(self), unit=" documents", disable=not self.verbose) as bar:
             for start in range(0, len(numbers), BLOCK):
                 block = numbers[start : start + BLOCK]
@@ -103,13 +117,13 @@ class TextLoader(pt.Transformer):
         return {"label": "Text", "help_url": None}
 
     def __repr__(self) -> str:
-        return f"TextLoader({self.index.name!r}, {self.fields!r})"
+        return f"TextLoader({self.index.name!r}{'' if self.fields is None else f', {self.fields!r}'})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TextLoader) and (self.index, self.fields) == (other.index, other.fields)
 
     def __hash__(self) -> int:
-        return hash((TextLoader, self.index, tuple(self.fields)))
+        return hash((TextLoader, self.index, self.fields and tuple(self.fields)))
 
 
 class TextStoreWriter:
@@ -118,6 +132,7 @@ class TextStoreWriter:
     def __init__(self, directory: Path, fields: Sequence[str]):
         self.directory = directory
         self.fields = list(fields)
+        self._empty = set(fields)  # those that no document has had so far
         self._ends: list[int] = [0]
 
     def __enter__(self) -> Self:
@@ -128,6 +143,8 @@ class TextStoreWriter:
 
     def add(self, docno: str, values: Sequence[str]) -> None:
         """Add a document: its docno, and one string for each field."""
+        if self._empty:
+            self._empty.difference_update(field for field, value in zip(self.fields, values, strict=True) if value)
         for value in (docno, *values):
             self._ends.append(self._ends[-1] + self._file.write(value.encode("utf-8", "replace")))
         if len(self._ends) > BLOCK:
@@ -143,7 +160,8 @@ class TextStoreWriter:
         self._offsets.close()
         self._file.close()
         if kind is None:
-            write_json(self.directory / _SETTINGS, {"fields": self.fields})
+            empty = [field for field in self.fields if field in self._empty]
+            write_json(self.directory / _SETTINGS, {"fields": self.fields, "empty": empty})
 
 
 class TextStore:
@@ -154,7 +172,8 @@ class TextStore:
 
     def __init__(self, directory: Path):
         self.directory = directory
-        self.fields = _read_fields(directory / _SETTINGS)
+        self.fields, empty = _read_fields(directory / _SETTINGS)
+        self.held = [field for field in self.fields if field not in empty]
         self._offsets = load_array(directory / _OFFSETS, dtype=np.int64)
         self._text = map_bytes(directory / _TEXT)
         if not len(self._offsets) or self._offsets[-1] != len(self._text) or (len(self._offsets) - 1) % self._stride:
@@ -199,12 +218,14 @@ class TextStore:
             return [text[a:b].decode("utf-8") for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
 
 
-def _read_fields(file: Path) -> list[str]:
+def _read_fields(file: Path) -> tuple[list[str], list[str]]:
+    """The names of all fields, and of those that no document has."""
     settings = read_json(file)
-    fields = settings.get("fields") if isinstance(settings, dict) else None
-    if not isinstance(fields, list) or not all(isinstance(name, str) for name in fields):
-        raise ArtifactError(f"{file} is damaged: it does not list the names of fields")
-    return fields
+    named = [settings.get("fields"), settings.get("empty", [])] if isinstance(settings, dict) else [None]
+    for names in named:
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise ArtifactError(f"{file} is damaged: it does not list the names of fields")
+    return named[0], named[1]
 
 
 def write_slots(directory: Path, docnos: DocnoTable) -> None:
@@ -233,6 +254,7 @@ class TextStores:
         self.stores = stores
         self.docnos = docnos
         self.fields = [field for field in stores[0].fields if all(field in store.fields for store in stores)]
+        self.held = [field for field in self.fields if any(field in store.held for store in stores)] or self.fields
         self._starts = np.cumsum([0, *map(len, stores)])
 
     def __len__(self) -> int:
@@ -273,6 +295,8 @@ class StoredFields:
         self.reader = reader
         self.docnos = reader.docnos
         self.fields = self._names()
+        texts = [field for field in self.fields if field not in ("id", "raw")]
+        self.held = texts or [field for field in self.fields if field == "raw"]
 
     @in_java
     def _names(self) -> list[str]:

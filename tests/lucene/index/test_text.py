@@ -4,6 +4,7 @@ import pandas as pd
 import pyterrier as pt
 import pytest
 
+from pt_neural import LuceneIndex
 from pt_neural._files import ArtifactError
 from pt_neural.lucene.java import jvm
 
@@ -32,14 +33,40 @@ def test_any_anserini_index_that_stores_text(build, corpus):
     found = index.text_loader(["raw", "contents"])(frame)
     assert found["contents"].tolist() == [f"{corpus[i]['title']} {corpus[i]['text']}" for i in (3, 0)]
     assert '"d4"' in found["raw"][0]
-    with pytest.raises(ValueError, match=r"text of title; it has id, raw, contents"):
+    assert list(index.text_loader()(frame).columns) == ["docno", "contents"]
+    with pytest.raises(
+        ValueError, match=r"holds the text of contents, but not of title.*text_loader\(\['contents'\]\)"
+    ):
         index.text_loader(["title"])(frame)
 
 
 def test_an_index_without_text_says_how_to_get_it(build, corpus):
     index = build(corpus, positions=False, vectors=False, store_text=False)
-    with pytest.raises(ValueError, match=r"text of title, text; .*store_text=True"):
+    with pytest.raises(ValueError, match=r"has not kept the text of its documents.*store_text=True"):
         index.text_loader()(pd.DataFrame({"docno": ["d4"]}))
+
+
+def test_by_default_all_fields_are_loaded_that_a_document_has(build):
+    documents = [{"docno": "d1", "text": "okapi", "url": "http://a"}, {"docno": "d2", "text": "zebra", "year": 1999}]
+    index = build(documents, metadata=["url", "year"])
+    found = index.text_loader()(pd.DataFrame({"docno": ["d2", "d1"]}))
+    assert found.to_dict("list") == {"docno": ["d2", "d1"], "text": ["zebra", "okapi"], "url": ["", "http://a"]}
+    assert index.text_loader("title")(found)["title"].tolist() == ["", ""]
+    assert index.bm25().search("http")["docno"].tolist() == []
+    with pytest.raises(ValueError, match=r"holds the text of text, url, but not of body.*metadata="):
+        index.text_loader(["text", "body"])(found)
+
+
+def test_metadata_needs_the_text_store(build, corpus):
+    with pytest.raises(ValueError, match=r"metadata=\['url'\].*store_text=False"):
+        build(corpus, metadata="url", store_text=False)
+
+
+def test_frames_are_indexed_like_documents(index, corpus, tmp_path):
+    frame = pd.DataFrame(corpus)
+    of_frame = LuceneIndex(tmp_path / "frame").index(frame)
+    assert of_frame.bm25().search("okapi")["score"].tolist() == index.bm25().search("okapi")["score"].tolist()
+    assert of_frame.text_loader()(frame[["docno"]])["text"].tolist() == frame["text"].tolist()
 
 
 def test_unknown_docnos_are_named(index):
