@@ -35,7 +35,7 @@ def test_any_anserini_index_that_stores_text(build, corpus):
     assert '"d4"' in found["raw"][0]
     assert list(index.text_loader()(frame).columns) == ["docno", "contents"]
     with pytest.raises(
-        ValueError, match=r"holds the text of contents, but not of title.*text_loader\(\['contents'\]\)"
+        ValueError, match=r"the text of contents, but not of title.*text_loader\(\['contents'\]\)"
     ):
         index.text_loader(["title"])(frame)
 
