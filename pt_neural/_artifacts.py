@@ -325,7 +325,7 @@ def read_metadata(
     directory = Path(directory)
     recover(directory)
     if not directory.exists():
-        raise FileNotFoundError(f"{directory} does not exist")
+        raise FileNotFoundError(f"{directory} does not exist; it was to hold a {type}")
     if not directory.is_dir():
         raise ArtifactError(f"{directory} is a file; a {type} is a directory")
     metadata = read_json(directory / METADATA)

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from functools import cached_property, partial
 from itertools import accumulate, chain
 from pathlib import Path
@@ -38,13 +38,13 @@ class ForwardIndex(pt.Artifact):
     Opening one reads a small file; documents, docnos and vocabulary are read on first use. It pickles as its path.
 
     Args:
-        path: A directory that :meth:`build` wrote.
+        path: A directory that :meth:`build` wrote, or that :meth:`index` is to create.
         verify: Compare all files with the digests that were written with them, which reads them all. By default, only
             what ``from_url`` and ``from_hf`` have downloaded.
 
     Raises:
-        FileNotFoundError: If there is no such directory.
         ArtifactError: If the directory is damaged or holds something else.
+        FileNotFoundError: On first use, if there is no such directory.
 
     Example::
 
@@ -58,11 +58,34 @@ class ForwardIndex(pt.Artifact):
 
     def __init__(self, path: str | os.PathLike, *, verify: bool | None = None):
         super().__init__(Path(path).expanduser().absolute())
+        self._verify = verify
+        with suppress(FileNotFoundError):  # it may be about to be built
+            _ = self._metadata
+
+    @cached_property
+    def _metadata(self) -> dict[str, Any]:
         kind = {"type": self.ARTIFACT_TYPE, "format": self.ARTIFACT_FORMAT}
-        self._metadata = read_metadata(self.path, **kind, verify=verify)
-        number, fields = self._metadata.get("num_documents"), self._metadata.get("fields", [])
+        metadata = read_metadata(self.path, **kind, verify=self._verify)
+        number, fields = metadata.get("num_documents"), metadata.get("fields", [])
         if not is_count(number) or not isinstance(fields, list) or not all(isinstance(name, str) for name in fields):
             raise ArtifactError(f"{self.path / METADATA} is damaged: it does not say num_documents and fields")
+        return metadata
+
+    def built(self) -> bool:
+        """Whether there is an index at the path."""
+        with suppress(FileNotFoundError):
+            return bool(self._metadata)
+        return False
+
+    def index(self, iter: Iterable[Mapping[str, Any]], **options: Any) -> "ForwardIndex":
+        """Build this index, as other artifacts of PyTerrier are built: ``ForwardIndex(path).index(corpus)``.
+
+        Args:
+            iter: Documents, as dicts or as a frame.
+            **options: See :meth:`build`, which raises the same errors.
+        """
+        self.__dict__ = type(self).build(self.path, iter, **options).__dict__
+        return self
 
     @classmethod
     def build(
@@ -242,11 +265,15 @@ class ForwardIndex(pt.Artifact):
     def __len__(self) -> int:
         return self._metadata["num_documents"]
 
+    def __bool__(self) -> bool:
+        return True  # even if it is not built yet
+
     def __reduce__(self) -> tuple:
         return partial(ForwardIndex, verify=False), (str(self.path),)
 
     def __repr__(self) -> str:
-        return f"ForwardIndex({Path(self.path).name!r}, {len(self):,} documents)"
+        size = f"{len(self):,} documents" if self.built() else "not built"
+        return f"ForwardIndex({Path(self.path).name!r}, {size})"
 
 
 class _FieldEnds:

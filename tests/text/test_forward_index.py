@@ -124,8 +124,6 @@ def test_another_artifact_is_refused(tmp_path):
     (tmp_path / "pt_meta.json").write_text('{"type": "sparse_index", "format": "anserini"}')
     with pytest.raises(ArtifactError, match=r"sparse_index\.anserini, not forward_index\.pt_neural"):
         ForwardIndex(tmp_path)
-    with pytest.raises(FileNotFoundError):
-        ForwardIndex(tmp_path / "nowhere")
 
 
 def test_ends_of_fields_are_kept(index, corpus, tmp_path):
@@ -190,3 +188,18 @@ def test_metadata_of_another_kind_are_named(index, change):
     path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
     with pytest.raises(ArtifactError, match=r"pt_meta\.json is damaged"):
         ForwardIndex(index.path)
+
+
+def test_it_is_built_like_other_artifacts(tmp_path):
+    index = ForwardIndex(tmp_path / "forward")
+    assert not index.built()
+    assert repr(index) == "ForwardIndex('forward', not built)"
+    with pytest.raises(FileNotFoundError, match="forward does not exist"):
+        len(index)
+    frame = pd.DataFrame({"docno": ["d1", "d2"], "text": ["river city", "okapi"]})
+    assert index.index(frame, verbose=False) is index
+    assert index.built()
+    assert len(index) == len(ForwardIndex(tmp_path / "forward")) == 2
+    assert index.sequences(["d1"]).lengths.tolist() == [2]
+    index.index(frame[:1], overwrite=True, verbose=False)
+    assert list(index.docnos) == ["d1"]

@@ -34,9 +34,7 @@ def test_any_anserini_index_that_stores_text(build, corpus):
     assert found["contents"].tolist() == [f"{corpus[i]['title']} {corpus[i]['text']}" for i in (3, 0)]
     assert '"d4"' in found["raw"][0]
     assert list(index.text_loader()(frame).columns) == ["docno", "contents"]
-    with pytest.raises(
-        ValueError, match=r"the text of contents, but not of title.*text_loader\(\['contents'\]\)"
-    ):
+    with pytest.raises(ValueError, match=r"the text of contents, but not of title.*text_loader\(\['contents'\]\)"):
         index.text_loader(["title"])(frame)
 
 
