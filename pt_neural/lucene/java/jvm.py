@@ -102,7 +102,7 @@ def apart(function: Any, argument: Any, *, kept: Any) -> Any:
         pause = FIRST_PAUSE
         while not _is_done(future):
             time.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
+            pause = min(1.3 * pause, LONGEST_PAUSE)  # which waits in vain for a third of the time at most
     except BaseException:
         _abandoned.append((future, kept))
         raise

@@ -13,13 +13,10 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from pt_neural.lucene.index.directory import CONTENTS, IndexDirectory
-from pt_neural.lucene.java.handles import java_list
 from pt_neural.lucene.java.jvm import in_java, java_class
 from pt_neural.lucene.search.queries import WeightedQueries
 from pt_neural.lucene.search.retrievers import RetrieverOverBase, query_texts
 from pt_neural.lucene.search.windows import Window, window_queries
-
-_SEARCH = "org.apache.lucene.search"
 
 
 class SDM(RetrieverOverBase):
@@ -98,23 +95,16 @@ class SDMQueries:
         bags = WeightedQueries(self.field).build(weights)
         windows = [list(self._weighted_windows(text)) for text in texts]
         distinct = list(dict.fromkeys(window for weighted in windows for window, _ in weighted))
-        built = window_queries(self.index.reader, self.field, distinct)
+        built, places = window_queries(self.index.reader, self.field, distinct)
         clauses = [
-            [(built[window][0], weight * built[window][1]) for window, weight in weighted if window in built]
+            [(places[window][0], weight * places[window][1]) for window, weight in weighted if window in places]
             for weighted in windows
         ]
-        return self._join(bags, [self.term_weight(text) for text in texts], clauses)
+        return _joined(bags, list(map(self.term_weight, texts)), built, clauses)
 
     def term_weight(self, terms: Sequence[str]) -> float:
         """The weight of the terms of a query against its windows; 1 for a query without windows."""
         return self.weights[0] if len(terms) > 1 else 1.0
-
-    def _join(self, bags: Any, term_weights: Sequence[float], windows: Sequence[Sequence[tuple[Any, float]]]) -> Any:
-        """The queries of terms and of windows in one Java list, each query built in a turn of its own."""
-        result = in_java(java_list)(())
-        for i, (weight, clauses) in enumerate(zip(term_weights, windows, strict=True)):
-            _add_query(result, bags, i, weight, clauses)
-        return result
 
     def needs(self, queries: Sequence[tuple[str, Mapping[str, float] | None]]) -> tuple[set[str], set[Hashable]]:
         """The terms of the texts and of the weights, and the windows of the texts."""
@@ -135,13 +125,11 @@ class SDMQueries:
 
 
 @in_java
-def _add_query(queries: Any, bags: Any, i: int, term_weight: float, windows: Sequence[tuple[Any, float]]) -> None:
-    """Add the query of bag ``i`` and its windows, each with its weight, to a Java list."""
-    should = java_class(f"{_SEARCH}.BooleanClause$Occur").SHOULD
-    boosted = java_class(f"{_SEARCH}.BoostQuery")
-    builder = java_class(f"{_SEARCH}.BooleanQuery$Builder")()
-    for query, weight in [(bags.get(i), term_weight), *windows]:
-        clause = boosted(query, weight)
-        builder.add(clause, should)
-    made = builder.build()
-    queries.add(made)
+def _joined(
+    bags: Any, term_weights: Sequence[float], windows: Any, clauses: Sequence[Sequence[tuple[int, float]]]
+) -> Any:
+    """A Java list of queries, each of a bag and of windows, which are given by their places and weights."""
+    pairs = list(itertools.chain.from_iterable(clauses))
+    places, weights = [place for place, _ in pairs], [weight for _, weight in pairs]
+    counts = list(map(len, clauses))
+    return java_class("pt_neural.WindowQueries").joined(bags, term_weights, windows, counts, places, weights)
