@@ -200,6 +200,9 @@ class Ranker(pt.Transformer):
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Re-rank a result frame; see the class for the columns that it needs."""
         self.check_columns(inp, self)
+        return self._scored(inp)
+
+    def _scored(self, inp: pd.DataFrame) -> pd.DataFrame:
         return with_scores(inp, np.zeros(0) if inp.empty else self.finite_scores(inp))
 
     def check_columns(self, frame: pd.DataFrame, context: pt.Transformer) -> None:

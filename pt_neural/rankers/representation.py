@@ -182,7 +182,7 @@ class RepresentationRanker(Ranker):
             return self.query_encoder().transform(inp)
         if v.mode == "document":
             return self.doc_encoder().transform(inp)
-        return self.text_scorer().transform(inp)
+        return self._scored(inp)
 
     def check_columns(self, frame: pd.DataFrame, context: pt.Transformer) -> None:
         """Raise an error in the name of ``context`` if a frame lacks columns that are needed to score its rows."""

@@ -1,5 +1,6 @@
 """Rankers that learn from judgements: a reader turns texts into tensors, and a network scores them."""
 
+import sys
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
@@ -305,7 +306,9 @@ class Trained(Ranker, pt.Estimator):
         clock: FitClock,
     ) -> None:
         """Train a network, and make it the model's own; ``report`` says what it was trained on."""
-        from pt_neural.training.loop import train  # imports Lightning, which takes seconds
+        if training.verbose and is_first() and "lightning.pytorch" not in sys.modules:
+            print("importing Lightning, which takes some seconds once in a process", flush=True)
+        from pt_neural.training.loop import train
 
         evaluate, history = None, []
         if dev[0] is not None:
@@ -348,7 +351,10 @@ class Trained(Ranker, pt.Estimator):
     def _fitted(self) -> nn.Module:
         """The network on the model's device, or an error that says what to do."""
         self._require_fitted()
-        return self.network.to(torch_device(self.device))
+        device = torch_device(self.device)
+        if next(self.network.parameters()).device != device:  # a look at all of them takes longer than a small network
+            self.network.to(device)
+        return self.network
 
     def __getstate__(self) -> dict[str, Any]:
         if self.network is None or next(self.network.parameters()).is_cpu:

@@ -77,15 +77,19 @@ class WordHashing:
 
     def bags(self, words: Iterable[str]) -> csr_array:
         """The n-gram counts of distinct words: sparse float32 (words, len(self)), W_f of the CLSM paper."""
-        columns, lengths = [], []
-        for word in words:
-            known = [self._columns[ngram] for ngram in letter_ngrams(word, self.sizes) if ngram in self._columns]
-            columns.extend(known)
-            lengths.append(len(known))
-        ones, offsets = np.ones(len(columns), dtype=np.float32), offsets_of(np.array(lengths, dtype=np.int64))
-        counts = csr_array((ones, np.array(columns, dtype=np.int64), offsets), shape=(len(lengths), len(self)))
-        counts.sum_duplicates()
-        return counts
+        column, sizes = self._columns.get, self.sizes
+        bounded = [f"{BOUNDARY}{word}{BOUNDARY}" for word in words]
+        columns = np.array(
+            [column(word[i : i + size], -1) for word in bounded for size in sizes for i in range(len(word) - size + 1)],
+            dtype=np.int64,
+        )
+        lengths = np.fromiter(map(len, bounded), dtype=np.int64)
+        rows = np.repeat(np.arange(len(bounded)), sum(np.maximum(lengths - size + 1, 0) for size in sizes))
+        known = columns >= 0
+        places, counts = np.unique(rows[known] * len(self) + columns[known], return_counts=True)
+        rows, columns = np.divmod(places, max(len(self), 1))
+        offsets = offsets_of(np.bincount(rows, minlength=len(bounded)))
+        return csr_array((counts.astype(np.float32), columns, offsets), shape=(len(bounded), len(self)))
 
     def __len__(self) -> int:
         return len(self.ngrams)

@@ -201,6 +201,44 @@ class LastVocabulary:
         return LastVocabulary, ()  # the result is not pickled
 
 
+class PerTerm:
+    """A number for each term, which is computed when it is first asked for, then some further numbers.
+
+    It is indexed by arrays of term ids as an array is, so that -1 is the last of the further numbers. Who needs the
+    words of a few documents does not wait for all words of a collection.
+
+    Args:
+        compute: Gives the numbers of some terms, above the least that their type can hold.
+        terms: The terms, by id.
+        others: The further numbers, in an array of the type of all.
+
+    Example::
+
+        >>> PerTerm(lambda terms: list(map(len, terms)), ["a", "river"], np.array([0]))[np.array([1, -1])]
+        array([5, 0])
+    """
+
+    def __init__(self, compute: Callable[[list[str]], Any], terms: Sequence[str], others: np.ndarray):
+        self._compute, self._terms = compute, terms
+        self._open = np.iinfo(others.dtype).min
+        self._values = np.append(np.full(len(terms), self._open, dtype=others.dtype), others)
+
+    def __getitem__(self, ids: np.ndarray) -> np.ndarray:
+        values = self._values[ids]
+        if (is_open := values == self._open).any():
+            new = np.unique(ids[is_open] % len(self))
+            self._values[new] = self._compute([self._terms[term] for term in new.tolist()])
+            values = self._values[ids]
+        return values
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __getstate__(self) -> dict[str, Any]:
+        self[np.arange(len(self))]  # once, rather than in each process that gets a copy
+        return {**self.__dict__, "_compute": None, "_terms": ()}
+
+
 class OwnIds:
     """Turns term ids of another vocabulary into one's own; the last mapping is cached."""
 
@@ -209,7 +247,8 @@ class OwnIds:
 
     def __call__(self, sequences: PackedSequences, other: Vocabulary, own: Vocabulary) -> PackedSequences:
         """The sequences over the vocabulary ``other`` as term ids of ``own``; -1 is an unknown word."""
-        ids = self._ids(lambda: np.append(other.mapping_to(own), np.int32(-1)), other, own)  # -1 stays -1
+        unknown = np.array([-1], dtype=np.int32)  # -1 stays -1
+        ids = self._ids(lambda: PerTerm(own.ids, other.terms, unknown), other, own)
         return PackedSequences(ids[sequences.terms], sequences.offsets)
 
 

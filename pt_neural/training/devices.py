@@ -37,6 +37,8 @@ def require_available(name: str, kind: str, index: int = 0) -> None:
     ``kind`` is ``"cuda"``, ``"mps"``, or ``"gpu"`` for either; anything else is left to torch and Lightning.
     """
     without_lost_threads()
+    if kind == "cpu":
+        return
     cuda = torch.cuda.is_available() and index < torch.cuda.device_count()
     mps = torch.backends.mps.is_available()
     if not {"cuda": cuda, "mps": mps, "gpu": cuda or mps}.get(kind, True):

@@ -4,6 +4,7 @@ import shutil
 import signal
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import joblib
 import numpy as np
@@ -418,6 +419,7 @@ class TestWords:
         unjudged = TRAIN[TRAIN["qid"] == "q3"].assign(qid="q99")
         ranker = model(verbose=True, epochs=2).fit(pd.concat([TRAIN, unjudged]), TRAIN_QRELS, DEV, DEV_QRELS)
         out, err = capfd.readouterr()
+        out = "".join(line for line in out.splitlines(keepends=True) if "Lightning" not in line)
         assert out == (
             "DSSM(16-8): training on 64 groups of 16 queries with retrieved negatives, 16 documents; left out: 1 "
             f"queries without judgements\n{ranker.report.result()}\n"
@@ -427,6 +429,16 @@ class TestWords:
         assert [line[:10] for line in lines] == ["Epoch 1/2:", "Epoch 2/2:"]
         for line, record in zip(lines, ranker.history.to_dict("records")[1:], strict=True):
             assert f"loss {record['loss']:.4f}, dev nDCG@10 {record['dev nDCG@10']:.4f}" in line
+
+    def test_a_line_before_the_seconds_of_importing_lightning(self, capsys, monkeypatch):
+        import pt_neural.training.loop  # noqa: F401
+
+        for present, lines in ((True, 0), (False, 1)):
+            for verbose in (False, True):
+                if not present:
+                    monkeypatch.setattr("pt_neural.rankers.trained.sys", SimpleNamespace(modules={}))
+                model(verbose=verbose, epochs=1).fit(TRAIN, TRAIN_QRELS)
+                assert capsys.readouterr().out.count("importing Lightning") == lines * verbose
 
 
 @pytest.fixture(scope="module")

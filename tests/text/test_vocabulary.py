@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pt_neural._files import ArtifactError
 from pt_neural.text import PackedSequences, Vocabulary, tokenise_packed
-from pt_neural.text.vocabulary import LastVocabulary, OwnIds
+from pt_neural.text.vocabulary import LastVocabulary, OwnIds, PerTerm
 
 TERMS = st.text(st.characters(exclude_characters="\n\t"))
 DOCUMENTS = [["b", "a", "b"], ["c", "a"], [], ["b", "d"]]
@@ -110,6 +110,23 @@ def test_ids_of_another_vocabulary():
     sequences = PackedSequences.from_lists([[0, 1, -1], [], [2]])
     for other, expected in ((["b", "x", "a"], [[1, -1, -1], [], [0]]), (["a", "b", "x"], [[0, 1, -1], [], [-1]])):
         assert [ids.tolist() for ids in own_ids(sequences, Vocabulary(other), own)] == expected
+
+
+def test_numbers_of_terms_are_computed_when_they_are_first_asked_for():
+    asked = []
+
+    def compute(terms):
+        asked.append(terms)
+        return list(map(len, terms))
+
+    lengths = PerTerm(compute, ["a", "bb", "ccc"], np.array([7, 0], dtype=np.int32))
+    assert len(lengths) == 5
+    for ids, numbers, new in (([2, -1, 2], [3, 0, 3], ["ccc"]), ([3, 2], [7, 3], None), ([0, 2], [1, 3], ["a"])):
+        assert lengths[np.array(ids)].tolist() == numbers
+        assert asked == ([new] if new else [])
+        asked.clear()
+    assert pickle.loads(pickle.dumps(lengths))[np.arange(5)].tolist() == [1, 2, 3, 7, 0]
+    assert asked == [["bb"]]
 
 
 def test_a_vocabulary_after_another_keeps_its_ids():

@@ -16,7 +16,7 @@ from pt_neural.rankers.readers.reader import Reader
 from pt_neural.rankers.readers.word_pairs import Matches, exact_matches
 from pt_neural.text import PackedSequences, Vocabulary, pack_texts, with_boundaries
 from pt_neural.text.packed import Numbering
-from pt_neural.text.vocabulary import LastVocabulary
+from pt_neural.text.vocabulary import LastVocabulary, PerTerm
 
 FREQUENT = 20_000  # most frequent words, whose vectors set the scale
 OTHERS = "other_vectors.npy"
@@ -126,9 +126,15 @@ class EmbeddedWords(Reader):
 
         Words with an embedding have the rows below ``len(self.spaces)``.
         """
+        return np.concatenate([self._word_rows(terms), self._other_rows])
+
+    def _word_rows(self, terms: Sequence[str]) -> np.ndarray:
         known = self.spaces.ids(terms).astype(np.int64)
-        unknown, boundaries = len(self.spaces), len(self.spaces) + np.arange(1, self._num_others)
-        return np.concatenate([np.where(known < 0, unknown, known), boundaries, [unknown]])
+        return np.where(known < 0, len(self.spaces), known)
+
+    @property
+    def _other_rows(self) -> np.ndarray:
+        return len(self.spaces) + np.arange(1, self._num_others + 1) % self._num_others
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
         """The vectors with these row numbers, float32 of shape (len(rows), dimensions)."""
@@ -152,7 +158,8 @@ class EmbeddedWords(Reader):
             sequences = with_boundaries(sequences, len(vocabulary), fields=self.fields, max_terms=self.document_terms)
         else:
             sequences = sequences.take(np.arange(len(sequences)), max_terms=self.document_terms)
-        rows = self._vocabulary_rows(lambda: self.rows(vocabulary.terms), vocabulary)
+        others = self._other_rows
+        rows = self._vocabulary_rows(lambda: PerTerm(self._word_rows, vocabulary.terms, others), vocabulary)
         return EmbeddedCorpus(sequences, rows, self)
 
     def pair(self, query_texts: Sequence[str], documents: PackedSequences, vocabulary: Vocabulary) -> "EmbeddedPairs":
@@ -220,7 +227,7 @@ class EmbeddedCorpus:
     ``rows`` are the rows of the terms in the reader's vectors, and at the end the row of unknown terms.
     """
 
-    def __init__(self, sequences: PackedSequences, rows: np.ndarray, reader: EmbeddedWords):
+    def __init__(self, sequences: PackedSequences, rows: np.ndarray | PerTerm, reader: EmbeddedWords):
         self.sequences = sequences
         self.reader = reader
         self._rows = rows

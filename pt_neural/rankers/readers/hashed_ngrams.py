@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from threading import Lock
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 
 from pt_neural.rankers.readers.reader import Reader
 from pt_neural.text import PackedSequences, Vocabulary, WordHashing, pack_texts
-from pt_neural.text.packed import Numbering, offsets_of
+from pt_neural.text.packed import Numbering, offsets_of, ranges
 from pt_neural.text.vocabulary import LastVocabulary
 
 PADDING = "<s>"
@@ -40,11 +41,57 @@ class HashedTexts(NamedTuple):
     known: Tensor
 
 
-def word_bags(terms: Sequence[str], hashing: WordHashing) -> csr_array:
-    """The letter n-grams of each term, then of the padding word, then an empty row for unknown terms, -1."""
-    bags = hashing.bags([*terms, PADDING])
-    starts = np.append(bags.indptr, bags.indptr[-1])
-    return csr_array((bags.data, bags.indices, starts), shape=(len(terms) + 2, len(hashing)))
+class HashedWords:
+    """The letter n-grams of terms by id, hashed when a text first has them; of the padding word, -2; of none, -1.
+
+    Who needs the words of a few documents does not wait for all words of a collection.
+
+    Args:
+        terms: Distinct terms.
+        hashing: The letter n-grams that count.
+
+    Attributes:
+        num_ngrams: How many n-grams count.
+    """
+
+    def __init__(self, terms: Sequence[str], hashing: WordHashing):
+        self._terms, self._hashing, self.num_ngrams = terms, hashing, len(hashing)
+        self._starts = np.zeros(len(terms) + 2, dtype=np.int64)
+        self._lengths = np.full(len(terms) + 2, -1, dtype=np.int32)  # -1 until a term is hashed
+        self._lengths[-1] = 0
+        self._ngrams, self._counts, self._end = np.empty(0, dtype=np.int32), np.empty(0, dtype=np.float32), 0
+
+    def __len__(self) -> int:
+        return len(self._lengths)
+
+    def take(self, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The n-grams of some terms, term after term, int32; their counts, float32; and where each term starts."""
+        lengths = self._lengths[ids]
+        if (lengths < 0).any():
+            with _hashing:
+                self._hash(np.unique(ids[self._lengths[ids] < 0] % len(self)))
+            lengths = self._lengths[ids]
+        places = ranges(self._starts[ids], lengths)
+        return self._ngrams[places], self._counts[places], offsets_of(lengths)
+
+    def _hash(self, ids: np.ndarray) -> None:
+        words = [self._terms[i] if i < len(self._terms) else PADDING for i in ids.tolist()]
+        bags = self._hashing.bags(words)
+        start, end = self._end, self._end + bags.nnz
+        if end > len(self._ngrams):  # other threads may read the old arrays
+            more = max(end, 3 * start // 2) - start
+            self._counts = np.append(self._counts[:start], np.empty(more, dtype=np.float32))
+            self._ngrams = np.append(self._ngrams[:start], np.empty(more, dtype=np.int32))
+        self._counts[start:end], self._ngrams[start:end], self._end = bags.data, bags.indices, end
+        self._starts[ids] = start + bags.indptr[:-1]
+        self._lengths[ids] = np.diff(bags.indptr)  # last: now others may read them
+
+    def __getstate__(self) -> dict[str, Any]:
+        self.take(np.arange(len(self)))  # once, rather than in each process that gets a copy
+        return {**self.__dict__, "_terms": (), "_hashing": None}
+
+
+_hashing = Lock()
 
 
 class HashedCorpus:
@@ -58,18 +105,18 @@ class HashedCorpus:
     def __init__(
         self,
         sequences: PackedSequences,
-        bags: csr_array,
+        words: HashedWords,
         *,
         max_terms: int | None = None,
         keep_rest: bool = True,
         hashes_padding: bool = False,
     ):
         self.sequences = sequences
-        self.bags = bags
+        self.words = words
         self.max_terms = max_terms
         self.keep_rest = keep_rest
         self.padding = -2 if hashes_padding else -1
-        self._numbering = Numbering(bags.shape[0])
+        self._numbering = Numbering(len(words))
 
     def __len__(self) -> int:
         return len(self.sequences)
@@ -79,20 +126,15 @@ class HashedCorpus:
         sequences = self.sequences.take(rows, max_terms=None if self.keep_rest else self.max_terms)
         distinct, places = self._numbering(sequences.terms)
         words = PackedSequences(places, sequences.offsets)
-        bags = self.bags[distinct]
-        known = _any((np.diff(bags.indptr) > 0)[places], sequences.offsets)
+        ngrams, counts, starts = self.words.take(np.append(distinct, self.padding))
+        known = _any((np.diff(starts) > 0)[places], sequences.offsets)
         if self.keep_rest and self.max_terms is not None and (sequences.lengths > self.max_terms).any():
-            words, rest = _fold_rest(words, bags, self.max_terms)
-            bags = vstack([bags, rest], format="csr")
-        bags = vstack([bags, self.bags[[self.padding]]], format="csr")
-        return HashedTexts(
-            torch.from_numpy(bags.indices.astype(np.int64)),
-            torch.from_numpy(bags.data),
-            torch.from_numpy(bags.indptr.astype(np.int64)),
-            torch.from_numpy(words.terms),
-            torch.from_numpy(words.offsets),
-            torch.from_numpy(known),
-        )
+            bags = csr_array((counts, ngrams, starts), shape=(len(starts) - 1, self.words.num_ngrams))
+            words, rest = _fold_rest(words, bags[:-1], self.max_terms)
+            bags = vstack([bags[:-1], rest, bags[-1:]], format="csr")
+            ngrams, counts, starts = bags.indices, bags.data, bags.indptr.astype(np.int64)
+        arrays = ngrams.astype(np.int64), counts, starts, words.terms, words.offsets, known
+        return HashedTexts(*map(torch.from_numpy, arrays))
 
 
 def _any(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
@@ -166,7 +208,7 @@ class HashedNgrams(Reader):
         self.max_terms = max_terms
         self.hashes_padding = hashes_padding
         self.hashing: WordHashing | None = None
-        self._bags = LastVocabulary()
+        self._words = LastVocabulary()
 
     def build(self, query_texts: Sequence[str], documents: PackedSequences, vocabulary: Vocabulary) -> None:
         """Collect the letter n-grams of queries and documents."""
@@ -187,14 +229,15 @@ class HashedNgrams(Reader):
     def read_queries(self, texts: Sequence[str]) -> HashedCorpus:
         """Queries as sequences of hashed words."""
         sequences, terms = pack_texts(texts)
-        return self._corpus(sequences, word_bags(terms, self.hashing))
+        return self._corpus(sequences, HashedWords(terms, self.hashing))
 
     def read_documents(self, sequences: PackedSequences, vocabulary: Vocabulary) -> HashedCorpus:
         """Documents as sequences of hashed words; the words of the last vocabulary stay hashed."""
-        return self._corpus(sequences, self._bags(lambda: word_bags(vocabulary.terms, self.hashing), vocabulary))
+        words = self._words(lambda: HashedWords(vocabulary.terms, self.hashing), vocabulary)
+        return self._corpus(sequences, words)
 
-    def _corpus(self, sequences: PackedSequences, bags: csr_array) -> HashedCorpus:
-        return HashedCorpus(sequences, bags, max_terms=self.max_terms, hashes_padding=self.hashes_padding)
+    def _corpus(self, sequences: PackedSequences, words: HashedWords) -> HashedCorpus:
+        return HashedCorpus(sequences, words, max_terms=self.max_terms, hashes_padding=self.hashes_padding)
 
     def pair(self, query_texts: Sequence[str], documents: PackedSequences, vocabulary: Vocabulary) -> HashedPairs:
         """Queries and documents to take batches of groups from."""

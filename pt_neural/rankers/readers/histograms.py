@@ -17,7 +17,7 @@ from pt_neural.rankers.readers.reader import Reader
 from pt_neural.text import PackedSequences, Vocabulary, pack_texts
 from pt_neural.text.counts import bag_of_words
 from pt_neural.text.packed import Numbering
-from pt_neural.text.vocabulary import LastVocabulary
+from pt_neural.text.vocabulary import LastVocabulary, PerTerm
 
 STEP = np.float32(2**-11)  # components of unit vectors are multiples of it
 QUERIES_PER_BLOCK = 4  # fewer repeat the work on documents' terms, more multiply terms that never meet
@@ -71,9 +71,10 @@ class UnitVectors:
         """The row of each term, then that of an unknown term; -1 if it has no vector; int32."""
         return np.append(self.spaces.ids(terms), np.int32(-1))
 
-    def rows_of(self, vocabulary: Vocabulary) -> np.ndarray:
+    def rows_of(self, vocabulary: Vocabulary) -> PerTerm:
         """The rows of a vocabulary's terms; the rows of the last vocabulary are remembered."""
-        return self._rows(lambda: self.rows(vocabulary.terms), vocabulary)
+        unknown = np.array([-1], dtype=np.int32)
+        return self._rows(lambda: PerTerm(self.spaces.ids, vocabulary.terms, unknown), vocabulary)
 
     def __reduce__(self) -> tuple:
         return UnitVectors, (self.spaces, self.space)  # a copy computes its own

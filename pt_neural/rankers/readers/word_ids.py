@@ -19,7 +19,7 @@ from pt_neural.rankers.readers.embedded_words import (
 )
 from pt_neural.rankers.readers.reader import Reader
 from pt_neural.text import PackedSequences, Vocabulary, pack_texts
-from pt_neural.text.vocabulary import LastVocabulary
+from pt_neural.text.vocabulary import LastVocabulary, PerTerm
 
 
 class WordIdGroups(NamedTuple):
@@ -98,7 +98,10 @@ class WordIds(Reader):
 
     def ids(self, terms: Sequence[str]) -> np.ndarray:
         """The id of each term, then the id of missing terms, which -1 selects: int64."""
-        ids = np.append(self.spaces.ids(terms).astype(np.int64), self.num_known + 1)
+        return np.append(self._known_ids(terms), self.num_known + 1)
+
+    def _known_ids(self, terms: Sequence[str]) -> np.ndarray:
+        ids = self.spaces.ids(terms).astype(np.int64)
         for place in np.flatnonzero(ids < 0):
             ids[place] = self.num_known + 2 + _hash(terms[place])
         return ids
@@ -110,7 +113,8 @@ class WordIds(Reader):
 
     def read_documents(self, sequences: PackedSequences, vocabulary: Vocabulary) -> "PaddedTexts":
         """Documents as padded ids; the ids of the last vocabulary are remembered."""
-        ids = self._vocabulary_ids(lambda: self.ids(vocabulary.terms), vocabulary)
+        missing = np.array([self.num_known + 1])
+        ids = self._vocabulary_ids(lambda: PerTerm(self._known_ids, vocabulary.terms, missing), vocabulary)
         return PaddedTexts(sequences, ids, self.document_terms, self.num_known)
 
     def pair(self, query_texts: Sequence[str], documents: PackedSequences, vocabulary: Vocabulary) -> "WordIdPairs":
@@ -148,7 +152,7 @@ class WordEmbedding(nn.Embedding):
 class PaddedTexts:
     """Texts as padded ids, from term ids and the ids that :meth:`WordIds.ids` gave for the terms."""
 
-    def __init__(self, sequences: PackedSequences, ids: np.ndarray, max_terms: int, padding: int):
+    def __init__(self, sequences: PackedSequences, ids: np.ndarray | PerTerm, max_terms: int, padding: int):
         self.sequences, self.max_terms, self.padding = sequences, max_terms, padding
         self._ids = ids
 

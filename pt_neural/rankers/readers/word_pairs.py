@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from pt_neural._arguments import checked_integers, checked_number
-from pt_neural.rankers.readers.hashed_ngrams import HashedCorpus, HashedTexts, word_bags
+from pt_neural.rankers.readers.hashed_ngrams import HashedCorpus, HashedTexts, HashedWords
 from pt_neural.rankers.readers.reader import Reader
 from pt_neural.text import PackedSequences, Vocabulary, WordHashing, pack_texts
 from pt_neural.text.vocabulary import LastVocabulary
@@ -87,7 +87,7 @@ class WordPairs(Reader):
         self.ngram_sizes = None if ngram_sizes is None else checked_integers("ngram_sizes", ngram_sizes, least=1)
         self.num_ngrams = checked_number("num_ngrams", num_ngrams, int, least=1)
         self.hashing: WordHashing | None = None
-        self._bags = LastVocabulary()
+        self._words = LastVocabulary()
 
     def build(self, query_texts: Sequence[str], documents: PackedSequences, vocabulary: Vocabulary) -> None:
         """Collect the letter n-grams of the documents."""
@@ -102,12 +102,12 @@ class WordPairs(Reader):
     def read_queries(self, texts: Sequence[str]) -> HashedCorpus:
         """Queries as sequences of hashed words."""
         sequences, terms = pack_texts(texts)
-        return HashedCorpus(sequences, word_bags(terms, self.hashing), max_terms=self.query_terms, keep_rest=False)
+        return HashedCorpus(sequences, HashedWords(terms, self.hashing), max_terms=self.query_terms, keep_rest=False)
 
     def read_documents(self, sequences: PackedSequences, vocabulary: Vocabulary) -> HashedCorpus:
         """Documents as sequences of hashed words; the words of the last vocabulary stay hashed."""
-        bags = self._bags(partial(word_bags, vocabulary.terms, self.hashing), vocabulary)
-        return HashedCorpus(sequences, bags, max_terms=self.document_terms, keep_rest=False)
+        words = self._words(partial(HashedWords, vocabulary.terms, self.hashing), vocabulary)
+        return HashedCorpus(sequences, words, max_terms=self.document_terms, keep_rest=False)
 
     def pair(self, query_texts: Sequence[str], documents: PackedSequences, vocabulary: Vocabulary) -> "PairTexts":
         """Queries and documents to take batches of pairs from."""
@@ -154,7 +154,7 @@ class PairTexts:
         self.lengths = np.minimum(np.diff(documents.offsets), reader.document_terms)
         self.hashed_queries = self.hashed_documents = None
         if reader.hashing is not None:
-            self.hashed_queries = HashedCorpus(queries, word_bags(terms, reader.hashing))
+            self.hashed_queries = HashedCorpus(queries, HashedWords(terms, reader.hashing))
             self.hashed_documents = reader.read_documents(documents, vocabulary)
         self._table = np.zeros(num_terms + 1, dtype=np.int32)
 

@@ -1,5 +1,7 @@
 """Batches of hashed texts against loops over words."""
 
+import pickle
+
 import numpy as np
 import pytest
 import torch
@@ -7,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from pt_neural.rankers.readers.hashed_ngrams import PADDING, HashedCorpus, HashedNgrams, HashedPairs, word_bags
+from pt_neural.rankers.readers.hashed_ngrams import PADDING, HashedCorpus, HashedNgrams, HashedPairs, HashedWords
 from pt_neural.text import PackedSequences, Vocabulary, WordHashing
-from pt_neural.text.packed import offsets_of
 
 TERMS = ["boy", "boys", "girl", "xx", "𐐨𐐩"]
 HASHING = WordHashing.build(["boy", "girls", PADDING])
@@ -17,7 +18,7 @@ TEXTS = st.lists(st.lists(st.integers(-1, len(TERMS) - 1), max_size=9), min_size
 
 
 def corpus_of(texts, **options) -> HashedCorpus:
-    return HashedCorpus(PackedSequences.from_lists(texts), word_bags(TERMS, HASHING), **options)
+    return HashedCorpus(PackedSequences.from_lists(texts), HashedWords(TERMS, HASHING), **options)
 
 
 def dense_words(batch) -> np.ndarray:
@@ -93,8 +94,8 @@ def test_one_term_beyond_the_sequence_stays_as_it_is():
 
 def test_a_batch_costs_nothing_for_the_terms_that_it_lacks(monkeypatch):
     num_terms = 1_000_000
-    bags = csr_array(([1.0], [0], offsets_of(np.eye(1, num_terms + 2, dtype=int)[0])), shape=(num_terms + 2, 1))
-    corpus = HashedCorpus(PackedSequences.from_lists([[5, num_terms - 1, 5]]), bags)
+    words = HashedWords(list(map(str, range(num_terms))), HASHING)
+    corpus = HashedCorpus(PackedSequences.from_lists([[5, num_terms - 1, 5]]), words)
     made = []
     for name in ("zeros", "empty", "arange", "flatnonzero", "diff"):
         original = getattr(np, name)
@@ -108,7 +109,7 @@ def test_a_batch_costs_nothing_for_the_terms_that_it_lacks(monkeypatch):
 def test_terms_may_be_memory_mapped(tmp_path):
     np.save(tmp_path / "terms.npy", np.array([0, 2, 1], dtype=np.int32))
     terms = np.load(tmp_path / "terms.npy", mmap_mode="r")
-    corpus = HashedCorpus(PackedSequences(terms, np.array([0, 2, 3])), word_bags(TERMS, HASHING))
+    corpus = HashedCorpus(PackedSequences(terms, np.array([0, 2, 3])), HashedWords(TERMS, HASHING))
     np.testing.assert_array_equal(dense_texts(corpus.take(np.array([1])))[0], expected([1]))
 
 
@@ -127,7 +128,23 @@ def test_each_query_and_document_of_a_batch_of_groups_stands_once():
     np.testing.assert_array_equal(dense_texts(inputs.documents)[1], expected([2]))
 
 
-def test_the_reader_learns_ngrams_and_hashes_a_vocabulary_once(tmp_path, monkeypatch):
+def test_a_term_is_hashed_when_a_text_first_has_it(monkeypatch):
+    hashed, bags = [], WordHashing.bags
+    monkeypatch.setattr(WordHashing, "bags", lambda self, words: hashed.append(words) or bags(self, words))
+    texts = [[0], [2, 0, -1], [1], [3, 4]]
+    corpus = corpus_of(texts)
+    for row, new in ((0, [["boy"]]), (1, [["girl"]]), (0, []), (2, [["boys"]])):
+        np.testing.assert_array_equal(dense_texts(corpus.take([row]))[0], expected(texts[row]))
+        assert hashed == new
+        hashed.clear()
+    copy = pickle.loads(pickle.dumps(corpus))  # which comes with all of them
+    assert hashed == [["xx", "𐐨𐐩", PADDING]]
+    for text, found in zip(texts, dense_texts(copy.take(range(4))), strict=True):
+        np.testing.assert_array_equal(found, expected(text))
+    assert len(hashed) == 1
+
+
+def test_the_reader_learns_ngrams_and_hashes_a_vocabulary_once(tmp_path):
     reader = HashedNgrams((2, 3), max_terms=2, hashes_padding=True)
     documents, vocabulary = PackedSequences.from_lists([[0, 1], [1]]), Vocabulary(["girl", "boy"])
     reader.build(["a query"], documents, vocabulary)
@@ -138,7 +155,6 @@ def test_the_reader_learns_ngrams_and_hashes_a_vocabulary_once(tmp_path, monkeyp
     assert loaded.identity_parts() == reader.identity_parts()
     read = reader.read_documents(documents, vocabulary)
     assert len(read) == 2
-    monkeypatch.setattr(WordHashing, "bags", None)
-    assert reader.read_documents(documents, vocabulary).bags is read.bags
+    assert reader.read_documents(documents, vocabulary).words is read.words
     with pytest.raises(ValueError, match="no word to train on has 3 letters"):
         HashedNgrams().build([""], PackedSequences.from_lists([[]]), Vocabulary([]))
