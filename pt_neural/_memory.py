@@ -1,6 +1,7 @@
 """Memory that is freed and soon asked for again."""
 
 import ctypes
+import functools
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,24 +23,33 @@ def freed_memory_kept() -> Iterator[None]:
     whole process; it may be entered by several threads. Elsewhere it does nothing.
     """
     global _holders
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (AttributeError, OSError, TypeError):
+    library = _c_library()
+    if library is None:
         yield
         return
     with _lock:
         _holders += 1
-        _set(mallopt, _LARGEST)
+        _set(library, _LARGEST)
     try:
         yield
     finally:
         with _lock:
             _holders -= 1
             if not _holders:
-                _set(mallopt, _USUAL)
-                ctypes.CDLL(None).malloc_trim(0)
+                _set(library, _USUAL)
+                library.malloc_trim(0)
 
 
-def _set(mallopt: Any, thresholds: tuple[int, int]) -> None:
+@functools.cache
+def _c_library() -> Any:
+    """The C library if it is that of Linux, else None."""
+    try:
+        library = ctypes.CDLL(None)
+        return library if library.mallopt and library.malloc_trim else None
+    except (AttributeError, OSError, TypeError):
+        return None
+
+
+def _set(library: Any, thresholds: tuple[int, int]) -> None:
     for parameter, value in zip((_TRIM_THRESHOLD, _MMAP_THRESHOLD), thresholds, strict=True):
-        mallopt(parameter, value)
+        library.mallopt(parameter, value)

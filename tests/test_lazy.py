@@ -27,6 +27,16 @@ def test_names_load_only_what_they_need(names, spared):
     assert fresh(code + f"print([m for m in {spared} if m in sys.modules])") == "[]"
 
 
+def test_the_first_search_loads_no_more_than_it_needs(tmp_path):
+    code = f"""
+import sys, pt_neural as pn
+index = pn.LuceneIndex({str(tmp_path / "index")!r}).index([{{"docno": "d1", "text": "a river"}}], verbose=False)
+assert len(index.bm25().search("river")) == 1
+spared = {[name for name in HEAVY if name != "jnius"] + ["lightning", "scipy.sparse"]}
+print([module for module in spared if module in sys.modules])"""
+    assert fresh(code) == "[]"
+
+
 def test_import_is_quick_beyond_pyterrier():
     code = "import time, pyterrier; t = time.process_time(); import pt_neural; print(time.process_time() - t)"
     assert min(float(fresh(code)) for _ in range(3)) < 0.5
