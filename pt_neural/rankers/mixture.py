@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from pt_neural._arguments import checked_choice
+from pt_neural._arguments import checked_choice, checked_number
 from pt_neural._frames import numbers_in, require_columns, validated, with_scores
 
 Normalise = Literal["minmax", "zscore"] | None
@@ -52,10 +52,13 @@ class Mixture(pt.Transformer):
             standard deviation 1. Where all scores of a query are equal, both give 0.
         missing: Score of a document that one side did not return: ``"min"``, that side's lowest (normalised) score
             for the query, or ``"zero"``. A side without any result for the query counts 0.
+        num_results: Documents that two retrievers together return for a query, at most; None for all that either has
+            found. Rows that come in with a ``docno`` are never cut, and :func:`~pt_neural.tune_alpha` weighs all.
 
     Raises:
         TypeError: If a side is not a transformer.
-        ValueError: For an alpha outside [0, 1], an unknown ``normalise`` or ``missing``, or infinite scores.
+        ValueError: For an alpha outside [0, 1], an unknown ``normalise`` or ``missing``, a ``num_results`` below 1, or
+            infinite scores.
 
     Example::
 
@@ -74,6 +77,7 @@ class Mixture(pt.Transformer):
         *,
         normalise: Normalise = None,
         missing: Literal["min", "zero"] = "min",
+        num_results: int | None = 1000,
     ):
         if isinstance(b, (int, float)):
             raise TypeError(f"b is the second ranker, not {b}; did you mean alpha={b}?")
@@ -83,6 +87,7 @@ class Mixture(pt.Transformer):
         self.a, self.b, self.alpha = a, b, alpha
         self.normalise = checked_choice("normalise", normalise, (None, "minmax", "zscore"))
         self.missing = checked_choice("missing", missing, ("min", "zero"))
+        self.num_results = checked_number("num_results", num_results, int, least=1, optional=True)
 
     @property
     def alpha(self) -> float:
@@ -105,6 +110,8 @@ class Mixture(pt.Transformer):
         mixed = self.sides(inp).mix(self.alpha)
         if self.b is None:
             return mixed
+        if self.num_results is not None and "docno" not in inp:
+            mixed = mixed[mixed["rank"] < self.num_results]
         order = np.lexsort((mixed["rank"], pd.factorize(mixed["qid"])[0]))
         return mixed.iloc[order].reset_index(drop=True)
 

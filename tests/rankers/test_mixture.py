@@ -52,6 +52,18 @@ def test_union_gives_a_missing_document_that_sides_minimum():
     assert mixed["query"].tolist() == ["one", "one", "one", "two"]
 
 
+def test_two_retrievers_return_so_many_documents_a_query():
+    a, b = fixed(DENSE), fixed(LEXICAL)
+    every, two = pn.Mixture(a, b, num_results=None).transform(TOPICS), pn.Mixture(a, b, num_results=2).transform(TOPICS)
+    assert every["docno"].tolist() == ["a", "b", "d", "c"]
+    assert two["docno"].tolist() == ["a", "b", "c"]
+    assert two["rank"].tolist() == [0, 1, 0]
+    rescoring = rescored({"a": 1, "b": 2, "c": 3})
+    assert len(pn.Mixture(rescoring, rescoring, num_results=1).transform(LEXICAL)) == len(LEXICAL)
+    with pytest.raises(ValueError, match="num_results"):
+        pn.Mixture(a, b, num_results=0)
+
+
 def test_missing_zero_is_pyterriers_sum():
     a, b = fixed(DENSE), fixed(LEXICAL)
     ours = pn.Mixture(a, b, alpha=0.4, missing="zero").transform(TOPICS)
