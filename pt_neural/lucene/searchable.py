@@ -26,8 +26,9 @@ class SearchableIndex(IndexDirectory, pt.Artifact):
         Args:
             k1: How slowly the effect of further occurrences of a term levels off, at least 0.
             b: How much the length of a document counts, between 0 and 1.
-            **options: ``num_results`` (1000); ``field`` (``"contents"``, which holds all text, or one of the separate
-                fields); ``verbose`` (False) for a progress bar.
+            **options: ``num_results`` (1000); ``phrases`` (False), whether words between double quotes are phrases, which
+                match only where they follow each other; ``field`` (``"contents"``, which holds all text, or one of the
+                separate fields); ``verbose`` (False) for a progress bar.
 
         Returns:
             A transformer that retrieves, or scores rows with a docno; see :meth:`Retriever.transform`.
@@ -35,6 +36,7 @@ class SearchableIndex(IndexDirectory, pt.Artifact):
         Example::
 
             candidates = index.bm25(num_results=100)(topics)
+            index.bm25(phrases=True).search('"sparse matrix" product')
             scored_by_title = index.bm25(field="title")(candidates)
         """
         return BM25(self, k1=k1, b=b, **options)
@@ -64,7 +66,8 @@ class SearchableIndex(IndexDirectory, pt.Artifact):
             base: ``"ql"`` or ``"bm25"``.
             weights: The weights of terms, of ordered and of unordered windows.
             window: Number of positions that an unordered window spans, at least 2.
-            **options: ``mu`` (1000), or ``k1`` (0.9) and ``b`` (0.4), of the base; otherwise as in :meth:`bm25`.
+            **options: ``mu`` (1000), or ``k1`` (0.9) and ``b`` (0.4), of the base; otherwise as in :meth:`bm25`,
+                without ``phrases``.
         """
         return SDM(self, base=base, weights=weights, window=window, **options)
 
@@ -83,7 +86,8 @@ class SearchableIndex(IndexDirectory, pt.Artifact):
             fb_docs: Number of documents from the first retrieval that the relevance model is estimated from.
             fb_terms: Number of its terms to keep.
             original_weight: Weight of the query itself in the expanded query, between 0 and 1.
-            **options: ``mu`` (1000), or ``k1`` (0.9) and ``b`` (0.4), of the base; otherwise as in :meth:`bm25`.
+            **options: ``mu`` (1000), or ``k1`` (0.9) and ``b`` (0.4), of the base; otherwise as in :meth:`bm25`,
+                without ``phrases``.
 
         Returns:
             A transformer that retrieves twice. ``index.rm3().rewriter()`` is the step between the two retrievals alone:

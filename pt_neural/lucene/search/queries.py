@@ -3,6 +3,7 @@
 import functools
 import json
 import numbers
+import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
@@ -10,7 +11,7 @@ from typing import Any, ClassVar, Protocol
 import pandas as pd
 
 from pt_neural.lucene.index.analysis import Analysis
-from pt_neural.lucene.java.handles import bind, chain, function, lines, method, signature, type_of
+from pt_neural.lucene.java.handles import bind, chain, clean, function, java_list, lines, method, signature, type_of
 from pt_neural.lucene.java.jackson import MAPPER, json_mapper
 from pt_neural.lucene.java.jvm import in_java, java_class
 
@@ -20,6 +21,7 @@ _JAVA_TYPE = "com.fasterxml.jackson.databind.JavaType"
 _QUERY = "org.apache.lucene.search.Query"
 _STRING = "java.lang.String"
 
+_QUOTES = re.compile("[\N{LEFT DOUBLE QUOTATION MARK}\N{RIGHT DOUBLE QUOTATION MARK}]")
 MOST = 1e30  # of a weight: scores are sums of products of them, in single precision
 
 
@@ -58,6 +60,52 @@ class TextQueries:
     def needs(self, queries: Sequence[str]) -> tuple[set[str], set[Hashable]]:
         """The terms of the texts."""
         return {term for text in queries for term in self.analysis.terms(text)}, set()
+
+
+@dataclass(frozen=True)
+class PhraseQueries:
+    """Plain text in which words between double quotes are a phrase: it matches where they follow each other.
+
+    A phrase is scored like a term, with the sum of the inverse document frequencies of its words, or of their
+    log-likelihoods. Stop words in a phrase leave a gap that any word fills.
+    """
+
+    analysis: Analysis
+    field: str
+    slow: ClassVar[bool] = True
+
+    def build(self, queries: Sequence[str]) -> Any:
+        """Lucene queries from texts."""
+        parts = [divide(text) for text in queries]
+        bags = TextQueries(self.analysis, self.field).build([words for words, _ in parts])
+        result = in_java(java_list)(())
+        for i, (_, phrases) in enumerate(parts):
+            self._add(result, bags, i, phrases)
+        return result
+
+    @in_java
+    def _add(self, queries: Any, bags: Any, i: int, phrases: Sequence[str]) -> None:
+        """Add the query of bag ``i`` and some phrases to a Java list."""
+        should = java_class("org.apache.lucene.search.BooleanClause$Occur").SHOULD
+        query = java_class("org.apache.lucene.search.BooleanQuery$Builder")()
+        phrase_builder = java_class("org.apache.lucene.util.QueryBuilder")(self.analysis.to_java())
+        for clause in [bags.get(i), *(phrase_builder.createPhraseQuery(self.field, clean(text)) for text in phrases)]:
+            if clause is not None:  # only stop words
+                query.add(clause, should)
+        made = query.build()
+        queries.add(made)
+
+    def needs(self, queries: Sequence[str]) -> tuple[set[str], set[Hashable]]:
+        """The terms of the texts."""
+        return TextQueries(self.analysis, self.field).needs(queries)
+
+
+def divide(text: str) -> tuple[str, list[str]]:
+    """The words of a query that are not between double quotes, and what is between each pair of them."""
+    pieces = _QUOTES.sub('"', text).split('"')
+    if len(pieces) % 2 == 0:  # the last quote has no partner
+        pieces[-2:] = [" ".join(pieces[-2:])]
+    return " ".join(pieces[::2]), [piece for piece in pieces[1::2] if piece.strip()]
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,13 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
+from pt_neural._arguments import checked_choice
 from pt_neural._frames import Hits, retrieved_frame, validated, with_scores
 from pt_neural.lucene.index.directory import CONTENTS, IndexDirectory
 from pt_neural.lucene.index.reader import look_up
 from pt_neural.lucene.index.statistics import Statistics
 from pt_neural.lucene.java.jvm import naming
-from pt_neural.lucene.search.queries import QueryBuilder, TextQueries, WeightedQueries, check_weights
+from pt_neural.lucene.search.queries import PhraseQueries, QueryBuilder, TextQueries, WeightedQueries, check_weights
 from pt_neural.lucene.search.scoring import BM25Similarity, QLSimilarity, Similarity, rescore, search
 from pt_neural.lucene.search.windows import count_windows
 
@@ -37,6 +38,7 @@ class Retriever(pt.Transformer):
     takes_weights: ClassVar[bool] = True
     needs_text: ClassVar[bool] = False  # even if there are weights
     expands: ClassVar[bool] = False  # whether it expands queries
+    phrases = False  # whether words in double quotes are phrases
 
     def __init__(self, index: IndexDirectory, *, field: str, num_results: int, verbose: bool):
         self.index = index
@@ -52,7 +54,12 @@ class Retriever(pt.Transformer):
 
     def builder(self, *, weighted: bool) -> QueryBuilder:
         """How queries become Lucene queries."""
-        return WeightedQueries(self.field) if weighted else TextQueries(self.index.analysis, self.field)
+        if weighted:
+            return WeightedQueries(self.field)
+        if self.phrases:
+            self.index.require_positions(self.field)
+            return PhraseQueries(self.index.analysis, self.field)
+        return TextQueries(self.index.analysis, self.field)
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Retrieve for queries, or score the rows that have a docno.
@@ -170,14 +177,14 @@ class Retriever(pt.Transformer):
 
     def __repr__(self) -> str:
         shown = {name: getattr(self, name) for name in self.parameters}
-        defaults = {"field": CONTENTS, "num_results": 1000}
+        defaults = {"phrases": False, "field": CONTENTS, "num_results": 1000}
         shown |= {name: getattr(self, name) for name in defaults if getattr(self, name) != defaults[name]}
         return f"{self.label}({self.index.name!r}{''.join(f', {name}={value!r}' for name, value in shown.items())})"
 
     def _identity(self) -> tuple[Any, ...]:
         settings = (getattr(self, name) for name in self.parameters)
         values = tuple(tuple(value) if isinstance(value, list) else value for value in settings)  # lists have no hash
-        return (type(self), self.index, self.field, self.num_results, self._cut, values)
+        return (type(self), self.index, self.phrases, self.field, self.num_results, self._cut, values)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Retriever) and self._identity() == other._identity()
@@ -232,10 +239,12 @@ class BM25(Retriever):
         *,
         k1: float = 0.9,
         b: float = 0.4,
+        phrases: bool = False,
         field: str = CONTENTS,
         num_results: int = 1000,
         verbose: bool = False,
     ):
+        self.phrases = checked_choice("phrases", phrases, (True, False))
         self.k1 = k1
         self.b = b
         super().__init__(index, field=field, num_results=num_results, verbose=verbose)
@@ -256,10 +265,12 @@ class QL(Retriever):
         index: IndexDirectory,
         *,
         mu: float = 1000,
+        phrases: bool = False,
         field: str = CONTENTS,
         num_results: int = 1000,
         verbose: bool = False,
     ):
+        self.phrases = checked_choice("phrases", phrases, (True, False))
         self.mu = mu
         super().__init__(index, field=field, num_results=num_results, verbose=verbose)
 
