@@ -26,7 +26,7 @@ class SearchableIndex(IndexDirectory, pt.Artifact):
         Args:
             k1: How slowly the effect of further occurrences of a term levels off, at least 0.
             b: How much the length of a document counts, between 0 and 1.
-            **options: ``num_results`` (1000); ``phrases`` (False), whether words between double quotes are phrases, which
+            **options: ``num_results`` (1000); ``phrases`` (False), whether words between double quotes are phrases that
                 match only where they follow each other; ``field`` (``"contents"``, which holds all text, or one of the
                 separate fields); ``verbose`` (False) for a progress bar.
 
