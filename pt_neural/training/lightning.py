@@ -22,7 +22,7 @@ from pt_neural._evaluation import direction
 from pt_neural._files import replacing, write_json
 from pt_neural.training.devices import accelerator
 from pt_neural.training.processes import RAY, from_first, is_first, summed, together
-from pt_neural.training.run import best_epoch, epochs_done, start_record
+from pt_neural.training.run import best_epoch, epochs_done, log_end, log_record, log_settings, start_record
 from pt_neural.training.sampling import Batch, GroupBatches
 from pt_neural.training.settings import AUTO, Training
 from pt_neural.training.triples import TripleBatches
@@ -157,7 +157,7 @@ class GroupTraining(LightningModule):
         if self.evaluate is not None:
             record[self.dev_name] = self._dev_value()
             self.log(self.dev_name, record[self.dev_name])  # for EarlyStopping
-        self.history.append(record)
+        self._keep(record)
         if self.batches.finished:
             self.trainer.should_stop = True
 
@@ -165,8 +165,13 @@ class GroupTraining(LightningModule):
         """Add the start to the history as epoch 0 if there are dev queries and nothing was trained yet."""
         if self.evaluate is None or self.history:
             return False
-        self.history.append(start_record(self.training_settings, self._dev_value()))
+        self._keep(start_record(self.training_settings, self._dev_value()))
         return True
+
+    def _keep(self, record: dict[str, Any]) -> None:
+        self.history.append(record)
+        if is_first():
+            log_record(self.training_settings, record)
 
     def _dev_value(self) -> float:
         self.network.eval()
@@ -207,8 +212,15 @@ class KeepCheckpoints(Checkpoint):
 
     def on_train_start(self, trainer: Trainer, pl_module: GroupTraining) -> None:
         """Evaluate the start, and write its weights: they may be the best."""
+        if is_first():
+            log_settings(pl_module.training_settings)
         if pl_module.evaluate_start():
             self._write_results(pl_module)
+
+    def on_train_end(self, trainer: Trainer, pl_module: GroupTraining) -> None:
+        """Close the loggers."""
+        if is_first():
+            log_end(pl_module.training_settings)
 
     @together()
     def _write_results(self, module: GroupTraining) -> None:

@@ -98,12 +98,14 @@ def run_epochs(
         records, best = checkpoints.resume(state)
     history[:] = records
     state_is_best, in_time = False, True
+    log_settings(training)
     deadline = math.inf if training.max_time is None else monotonic() + _seconds(training.max_time)
     try:
         if evaluate is not None and not records:
             records = [start_record(training, evaluate())]
             best = {name: array.copy() for name, array in state.items()}
             history.append(records[0])
+            log_record(training, records[0])
             if checkpoints is not None:
                 checkpoints.write(state, records)
         while (done := epochs_done(records)) < training.epochs and in_time and not _out_of_patience(records, training):
@@ -121,9 +123,11 @@ def run_epochs(
                 best = best or {name: np.empty_like(array) for name, array in state.items()}
                 _copy(state, best)
             history.append(record)
+            log_record(training, record)
             if complete and checkpoints is not None:  # a run cannot resume from an epoch that was cut short
                 checkpoints.write(state, records)
             in_time = monotonic() < deadline
+        log_end(training)
     finally:
         if best is not None and not state_is_best:
             _copy(best, state)
@@ -160,6 +164,26 @@ def _advice(training: Training) -> str:
 def start_record(training: Training, value: float) -> dict[str, Any]:
     """The record of epoch 0, the start of a training; it has no loss."""
     return {"epoch": 0, "loss": None, "seconds": 0.0, f"dev {training.dev_measure}": float(value)}
+
+
+def log_settings(training: Training) -> None:
+    """Tell the loggers how a training is set."""
+    for logger in training.loggers:
+        logger.log_hyperparams({name: value for name, value in training.to_json().items() if value is not None})
+
+
+def log_record(training: Training, record: Mapping[str, Any]) -> None:
+    """Tell the loggers what came of an epoch."""
+    values = {name: value for name, value in record.items() if name != "epoch" and value is not None}
+    for logger in training.loggers:
+        logger.log_metrics(values, step=record["epoch"])
+        logger.save()
+
+
+def log_end(training: Training) -> None:
+    """Tell the loggers that a training has ended."""
+    for logger in training.loggers:
+        logger.finalize("success")
 
 
 def epochs_done(records: Records) -> int:

@@ -4,7 +4,7 @@ import numbers
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal
 
 import ir_measures
@@ -91,6 +91,9 @@ class Training:
             anew. What its vocabulary lacks is added, with fresh weights. A path, since settings are saved as text.
         checkpoint_dir: Directory for a checkpoint after each epoch, from which an interrupted fit resumes. Of several
             processes, only the first one needs it.
+        logger: A logger of Lightning, or several, such as ``lightning.pytorch.loggers.CSVLogger``, ``TensorBoardLogger``
+            or ``WandbLogger``: it gets the settings, and of each epoch the loss, the seconds and the dev measure. It is
+            not saved with a ranker.
         recipe: The name of the recipe that these settings come from, see ``recipe`` of the rankers; only reported.
         verbose: Print what is trained on, show progress bars, and print what came of it and where the time went.
 
@@ -131,6 +134,7 @@ class Training:
     precision: str | int = "32-true"
     start: str | os.PathLike | None = None
     checkpoint_dir: str | os.PathLike | None = None
+    logger: Any = field(default=None, compare=False)
     recipe: str | None = None
     verbose: bool = True
 
@@ -149,6 +153,8 @@ class Training:
         if self.max_time is not None and not re.fullmatch(r"\d+:\d\d:\d\d:\d\d", str(self.max_time)):
             raise ValueError(f"max_time must be written DD:HH:MM:SS, not {self.max_time!r}")
         self._set("devices", _checked_devices(self.devices))
+        if not all(hasattr(logger, "log_metrics") for logger in self.loggers):
+            raise TypeError(f"logger must be a logger of Lightning, or a list of them, not {self.logger!r:.80}")
         if not isinstance(self.strategy, str):
             raise TypeError(f"strategy must be the name of a strategy of Lightning, not {self.strategy!r}")
         if self.strategy == "ray" and (self.nodes, self.devices) != (1, 1):
@@ -180,6 +186,13 @@ class Training:
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
 
+    @property
+    def loggers(self) -> list[Any]:
+        """The loggers as a list."""
+        if self.logger is None:
+            return []
+        return list(self.logger) if isinstance(self.logger, list | tuple) else [self.logger]
+
     def completed(self, defaults: Mapping[str, Any]) -> "Training":
         """The settings, with a model's defaults in place of None."""
         defaults = {"optimiser": "adam", "margin": 1.0, "shared_groups": 0, "dev_measure": nDCG @ 10, **defaults}
@@ -192,8 +205,10 @@ class Training:
         return {each.name: value for each in fields(self) if (value := getattr(self, each.name)) != each.default}
 
     def to_json(self) -> dict[str, Any]:
-        """All settings, in a form that JSON can hold."""
-        return {**asdict(self), "dev_measure": self.dev_measure and str(self.dev_measure)}
+        """All settings but the loggers, in a form that JSON can hold."""
+        settings = asdict(replace(self, logger=None))
+        del settings["logger"]
+        return {**settings, "dev_measure": self.dev_measure and str(self.dev_measure)}
 
     @classmethod
     def from_json(cls, settings: Mapping[str, Any]) -> "Training":
@@ -214,7 +229,7 @@ def recipe_name(queries: str | int) -> str:
 
 def divided(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The settings of a training among those of a recipe, and the others, which are the ranker's own."""
-    names = {field.name for field in fields(Training)}
+    names = {each.name for each in fields(Training)}
     of_training = {name: value for name, value in settings.items() if name in names}
     return of_training, {name: value for name, value in settings.items() if name not in names}
 

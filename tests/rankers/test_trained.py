@@ -614,3 +614,36 @@ def test_candidates_may_come_as_a_stream_of_frames(tmp_path):
     with pytest.raises(ValueError, match="checkpoints of another run"):
         other = (block.assign(query="kiwi") for block in stream())
         fit(other, checkpoint_dir=tmp_path / "checkpoints")
+
+
+def test_loggers_of_lightning_are_told(tmp_path, fitted):
+    pytest.importorskip("tensorboardX")
+    from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
+
+    csv, board = CSVLogger(tmp_path, "csv"), TensorBoardLogger(tmp_path, "board")
+    logged = model(logger=[csv, board]).fit(TRAIN, TRAIN_QRELS, DEV, DEV_QRELS)
+    assert_same(logged, fitted)
+    metrics = pd.read_csv(Path(csv.log_dir) / "metrics.csv")
+    assert metrics["step"].tolist() == logged.history["epoch"].tolist()
+    assert metrics["dev nDCG@10"].to_numpy() == pytest.approx(logged.history["dev nDCG@10"].to_numpy())
+    assert metrics["loss"].iloc[1:].to_numpy() == pytest.approx(logged.history["loss"].iloc[1:].to_numpy())
+    assert "learning_rate: 0.02" in (Path(csv.log_dir) / "hparams.yaml").read_text()
+    events = b"".join(path.read_bytes() for path in Path(board.log_dir).glob("events*"))
+    assert events.replace(b" ", b"_").replace(b"@", b"_").count(b"dev_nDCG_10") >= len(metrics)
+    logged.save(tmp_path / "logged")
+    assert pn.DSSM.load(tmp_path / "logged").training.logger is None
+
+
+def test_ssi_tells_loggers_too(tmp_path):
+    from lightning.pytorch.loggers import CSVLogger
+
+    csv = CSVLogger(tmp_path, "csv")
+    training = pn.Training(epochs=2, negatives="random", logger=csv, verbose=False)
+    ssi = pn.SSI(dim=4, training=training).fit(TRAIN, TRAIN_QRELS, DEV, DEV_QRELS)
+    metrics = pd.read_csv(Path(csv.log_dir) / "metrics.csv")
+    assert metrics["step"].tolist() == ssi.history["epoch"].tolist()
+
+
+def test_a_logger_is_one_of_lightning():
+    with pytest.raises(TypeError, match="logger must be a logger of Lightning"):
+        pn.Training(logger="csv")
