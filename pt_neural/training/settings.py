@@ -91,8 +91,8 @@ class Training:
             anew. What its vocabulary lacks is added, with fresh weights. A path, since settings are saved as text.
         checkpoint_dir: Directory for a checkpoint after each epoch, from which an interrupted fit resumes. Of several
             processes, only the first one needs it.
-        logger: A logger of Lightning, or several, such as ``lightning.pytorch.loggers.CSVLogger``, ``TensorBoardLogger``
-            or ``WandbLogger``: it gets the settings, and of each epoch the loss, the seconds and the dev measure. It is
+        logger: A logger of Lightning, or several: ``lightning.pytorch.loggers.CSVLogger``, ``TensorBoardLogger``
+            or ``WandbLogger``. It gets the settings, and of each epoch the loss, the seconds and the dev measure. It is
             not saved with a ranker.
         recipe: The name of the recipe that these settings come from, see ``recipe`` of the rankers; only reported.
         verbose: Print what is trained on, show progress bars, and print what came of it and where the time went.
