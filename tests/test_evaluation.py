@@ -117,3 +117,20 @@ def test_share_in_order_of_no_rows_and_of_queries_without_pairs():
     shares = share_in_order(queries, np.array([1.0, 5.0, 0.0, 6.0]), relevant, 4)
     assert np.isnan(shares).tolist() == [True, True, False, True]
     assert shares[2] == 1.0
+
+
+@pytest.mark.parametrize("measure", [nDCG, nDCG @ 3])
+def test_ndcg_is_that_of_ir_measures_also_where_scores_tie(measure):
+    random = np.random.default_rng(8)
+    run = frame(**{f"q{i}": {f"d{j}": float(random.integers(0, 6)) for j in range(20)} for i in range(12)})
+    qrels = run.sample(60, random_state=1).assign(label=random.integers(-1, 4, 60))[["qid", "docno", "label"]]
+    qrels = pd.concat([qrels, judgements(q1={"elsewhere": 2}, q99={"d1": 1}, q98={"d1": 0})])
+    qids = [*dict.fromkeys(run["qid"]), "q99", "q98", "unjudged"]
+    evaluate = RunEvaluator(run, qrels, qids, measure)
+    renamed = [
+        each.rename(columns=dict(zip(each, ("query_id", "doc_id", name), strict=True)))
+        for each, name in ((run, "score"), (qrels, "relevance"))
+    ]
+    expected = {metric.query_id: metric.value for metric in measure.iter_calc(renamed[1], renamed[0])}
+    assert evaluate.qids[-2:] == ["q99", "q98"]
+    np.testing.assert_allclose(evaluate(run["score"].to_numpy()), [expected[qid] for qid in evaluate.qids])

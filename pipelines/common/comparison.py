@@ -55,8 +55,9 @@ class Comparison:
                     self.frames[name][seed] = frame.merge(self.split.topics[["qid", "query"]], on="qid")
                     progress.update()
         runs = [(name, seed, frame) for name in added for seed, frame in self.frames[name].items()]
+        names = {"qid": object, "docno": object}  # which ir_measures reads faster than strings of Arrow
         result = pt.Experiment(
-            [frame for _, _, frame in runs],
+            [frame.astype(names) for _, _, frame in runs],
             self.split.topics,
             self.split.qrels,
             self.measures,
@@ -158,25 +159,50 @@ def mean_with_deviation(means: pd.Series) -> str:
     return f"{means.mean():.4f}{deviation}"
 
 
-def tuned(mixture: pt.Transformer, collection: Collection, measure: Measure, seed: int) -> Tuned:
+def tuned(
+    mixture: pt.Transformer,
+    collection: Collection,
+    measure: Measure,
+    seed: int,
+    kept: tuple[SavedRuns, str] | None = None,
+) -> Tuned:
     """Choose a mixture's alpha on the dev queries or, if there are none, by five folds of the test queries.
+
+    Args:
+        mixture: A pipeline that ends with a mixture.
+        collection: The dataset.
+        measure: What to choose by.
+        seed: Seed of the folds.
+        kept: Where a curve over dev queries is kept, and the name of the mixture; None to make it anew.
 
     Returns:
         The mixture, or the run of its folds, in which each query was ranked with an alpha chosen without it; and the
         curve.
     """
     if collection.dev is not None:
-        curve = pn.tune_alpha(mixture, collection.dev.topics, collection.dev.qrels, measure)
+        tune = partial(pn.tune_alpha, mixture, collection.dev.topics, collection.dev.qrels, measure)
+        if kept is None:
+            return mixture, tune()
+        runs, name = kept
+        curve = runs.curve(name, tune)
+        mixture[-1].alpha = curve.alpha
         return mixture, curve
     curve = pn.tune_alpha(mixture, collection.test.topics, collection.test.qrels, measure, folds=5, seed=seed)
     return pt.Transformer.from_df(curve.run), curve
 
 
 def tuned_by_seed(
-    mixtures: Mapping[int, pt.Transformer], collection: Collection, measure: Measure, seed: int
+    mixtures: Mapping[int, pt.Transformer],
+    collection: Collection,
+    measure: Measure,
+    seed: int,
+    kept: tuple[SavedRuns, str] | None = None,
 ) -> tuple[dict[int, pt.Transformer], dict[int, AlphaCurve]]:
-    """Choose an alpha for the mixture of each seed."""
-    both = {key: tuned(mixture, collection, measure, seed) for key, mixture in mixtures.items()}
+    """Choose an alpha for the mixture of each seed; see :func:`tuned`."""
+    both = {
+        key: tuned(mixture, collection, measure, seed, kept and (kept[0], run_name(kept[1], key)))
+        for key, mixture in mixtures.items()
+    }
     return {key: system for key, (system, _) in both.items()}, {key: curve for key, (_, curve) in both.items()}
 
 

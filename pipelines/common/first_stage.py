@@ -109,6 +109,28 @@ class BM25ByFold(pt.Transformer):
         return f"BM25((k1, b) = {pairs} in {len(self.folds)} folds)"
 
 
+class Remembered(pt.Transformer):
+    """A retriever that keeps its results in memory, so that all systems that begin with it run it once.
+
+    Args:
+        retriever: Finds documents for queries.
+    """
+
+    def __init__(self, retriever: pt.Transformer):
+        self.retriever = retriever
+        self._results: dict[tuple[str, ...], pd.DataFrame] = {}
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """The results for queries, which qids tell apart."""
+        qids = tuple(inp["qid"])
+        if qids not in self._results:
+            self._results[qids] = self.retriever.transform(inp)
+        return self._results[qids].copy(deep=False)
+
+    def __repr__(self) -> str:
+        return f"Remembered({self.retriever!r})"
+
+
 class LengthPrior(pt.Transformer):
     """Scores documents by minus the natural logarithm of their number of tokens.
 

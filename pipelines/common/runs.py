@@ -4,6 +4,7 @@ import gzip
 import os
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pyterrier as pt
 
 from pipelines.common.arguments import as_json
 from pt_neural._frames import with_scores
+from pt_neural.experiment import AlphaCurve
 
 VALUES = "values.csv.gz"
 COLUMNS = ["qid", "iteration", "docno", "rank", "score", "name"]  # of a TREC run
@@ -48,6 +50,16 @@ class SavedRuns:
         run, tag = with_scores(run, run["score"].to_numpy()), file_name(name).replace(" ", "-")
         write_whole(self._path(name), lambda file: pt.io.write_results(run, file, run_name=tag))
 
+    def curve(self, name: str, make: Callable[[], AlphaCurve]) -> AlphaCurve:
+        """The curve of a mixture over alpha, without folds; it is made first if there is no file of it."""
+        path = self.folder / f"{file_name(name)}.alpha.csv.gz"
+        if not path.exists():
+            curve = make()
+            values = curve.per_query.rename_axis(curve.measure)
+            write_whole(path, lambda file: values.to_csv(file))
+        values = pd.read_csv(path, index_col=0, float_precision="round_trip")
+        return AlphaCurve(values.rename_axis(None), values.index.name)
+
     def _path(self, name: str) -> Path:
         return self.folder / f"{file_name(name)}.res.gz"
 
@@ -82,6 +94,7 @@ def file_name(name: str) -> str:
 def write_whole(path: Path, write: Callable[[Any], None]) -> None:
     """Write a text file completely or not at all; compressed if its name ends with ``.gz``."""
     part = path.with_name(f"part-{path.name}")
-    with (gzip.open if path.suffix == ".gz" else open)(part, "wt", encoding="utf-8", newline="") as file:
+    opened = partial(gzip.open, compresslevel=1) if path.suffix == ".gz" else open  # 9 would take most of the time
+    with opened(part, "wt", encoding="utf-8", newline="") as file:
         write(file)
     os.replace(part, path)
