@@ -4,6 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import count
 from math import ceil
 
 import numpy as np
@@ -186,10 +187,10 @@ def fold(texts: Sequence[Sequence[str]], threshold: float = 0.8, width: int = 5)
 
 def _shingles(texts: Sequence[Sequence[str]], width: int) -> tuple[list[np.ndarray], int]:
     """Each text's distinct shingles, numbered from rare to frequent, and the first number that two texts share."""
-    vocabulary: dict[str, int] = {}
+    vocabulary: dict[str, int] = defaultdict(count(1).__next__)
     distinct = []
     for text in texts:
-        ids = [vocabulary.setdefault(token, len(vocabulary) + 1) for token in text]
+        ids = [vocabulary[token] for token in text]
         padded = np.array(ids + [0] * (width - len(ids)), dtype=np.uint64)
         distinct.append(np.unique(_hashes(np.lib.stride_tricks.sliding_window_view(padded, width))))
     if not distinct:
