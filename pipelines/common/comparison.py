@@ -55,9 +55,8 @@ class Comparison:
                     self.frames[name][seed] = frame.merge(self.split.topics[["qid", "query"]], on="qid")
                     progress.update()
         runs = [(name, seed, frame) for name in added for seed, frame in self.frames[name].items()]
-        names = {"qid": object, "docno": object}  # which ir_measures reads faster than strings of Arrow
         result = pt.Experiment(
-            [frame.astype(names) for _, _, frame in runs],
+            [frame for _, _, frame in runs],
             self.split.topics,
             self.split.qrels,
             self.measures,

@@ -16,6 +16,7 @@ from pipelines.common.comparison import Comparison
 from pipelines.common.runs import SavedRuns
 from pipelines.common.trained import chosen_grades, hard_negatives
 from pipelines.common.workspace import Workspace, _digest, markdown
+from pt_neural.experiment import AlphaCurve
 from tests.pipelines.conftest import write_collection
 
 QIDS = [f"q{number}" for number in range(12)]
@@ -246,3 +247,11 @@ def test_pseudo_queries_train_beside_the_documents_to_rank(test_only, arguments)
     assert "| BM25 |" in text
     assert "| BM25 + DSSM † |" in text
     assert pd.read_csv(workspace.results / "table.csv")["system"].tolist() == ["BM25", "BM25 + DSSM"]
+
+
+def test_a_kept_curve_is_the_one_that_was_made(tmp_path):
+    values = pd.DataFrame([[0.1, 1 / 3], [0.5, 0.7]], index=[0.0, 0.29], columns=["q1", "q2"])
+    made = SavedRuns(tmp_path, {}).curve("a + b", lambda: AlphaCurve(values, nDCG @ 10))
+    kept = SavedRuns(tmp_path, {}).curve("a + b", lambda: pytest.fail("made again"))
+    pd.testing.assert_frame_equal(kept.per_query, values, check_exact=True)
+    assert (kept.alpha, kept.measure) == (made.alpha, made.measure) == (0.29, "nDCG@10")

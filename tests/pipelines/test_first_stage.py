@@ -9,7 +9,7 @@ from ir_measures import nDCG
 
 from pipelines.common import first_stage
 from pipelines.common.collection import load
-from pipelines.common.first_stage import BM25ByFold, LengthPrior, tuned_bm25
+from pipelines.common.first_stage import BM25ByFold, LengthPrior, Remembered, tuned_bm25
 from pipelines.common.workspace import Workspace
 from pt_neural.experiment.alpha import assign_folds
 
@@ -78,3 +78,19 @@ def test_the_prior_is_the_logarithm_of_the_number_of_tokens(workspaces):
     frame = pd.DataFrame({"qid": "q", "query": "words", "docno": ["d7", "d0"]})
     # Forty words and the two of the title; "Document 0" has as many tokens as "Document 7".
     np.testing.assert_allclose(LengthPrior(documents).transform(frame)["score"], [-np.log(42)] * 2)
+
+
+def test_a_remembered_retriever_runs_once_for_each_set_of_queries():
+    asked = []
+
+    def retrieve(topics):
+        asked.append(list(topics["qid"]))
+        return topics.assign(docno="d1", score=1.0, rank=0)
+
+    remembered = Remembered(pt.apply.generic(retrieve))
+    one, other = (pd.DataFrame({"qid": qids, "query": "word"}) for qids in (["q1", "q2"], ["q3"]))
+    first = remembered(one)
+    first["score"] = 5.0  # what a user does to a result is not remembered
+    assert remembered(one)["score"].tolist() == [1.0, 1.0]
+    assert remembered(other)["qid"].tolist() == ["q3"]
+    assert asked == [["q1", "q2"], ["q3"]]
