@@ -57,8 +57,8 @@ class SavedRuns:
             curve = make()
             values = curve.per_query.rename_axis(curve.measure)
             write_whole(path, lambda file: values.to_csv(file))
-        values = pd.read_csv(path, index_col=0, float_precision="round_trip")
-        return AlphaCurve(values.rename_axis(None), values.index.name)
+        values = pd.read_csv(path, index_col=0, dtype=str).astype(float)
+        return AlphaCurve(values.set_axis(values.index.astype(float).rename(None)), values.index.name)
 
     def _path(self, name: str) -> Path:
         return self.folder / f"{file_name(name)}.res.gz"
