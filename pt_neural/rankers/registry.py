@@ -98,11 +98,11 @@ def register(name: str, module: str, format: str, *, paper: str = "", year: int 
         register("MyKNRM", "my_rankers.knrm", "my-knrm")
     """
     row = Row(name, module, format, paper, year)
-    taken = next((other for other in RANKERS if other.format == format and other != row), None)
-    if taken is not None:
-        raise ValueError(f"{taken.module}.{taken.name} already has the format {format!r}; choose another")
-    if row not in RANKERS:
+    taken = next((other for other in RANKERS if other.format == format), None)
+    if taken is None:
         RANKERS.append(row)
+    elif (taken.name, taken.module) != (name, module):
+        raise ValueError(f"{taken.module}.{taken.name} already has the format {format!r}; choose another")
 
 
 def load_ranker(path: str | os.PathLike, **options: Any) -> Any:

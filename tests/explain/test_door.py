@@ -23,7 +23,18 @@ HOSTILE = {
     "dollars": (r"$\frac{city}$", r"\alpha $ city $ " * 50),
 }
 # A model for each kind of explanation, and one more where pictures differ by the model.
-KINDS = ["DESM", "CLSM", "MatchTensorSSM", "SSI correlated-hash", "LDA", "WordTranslation", "LSA", "Duet", "DuetLocal"]
+KINDS = [
+    "DESM",
+    "CLSM",
+    "KNRM",
+    "MatchTensorSSM",
+    "SSI correlated-hash",
+    "LDA",
+    "WordTranslation",
+    "LSA",
+    "Duet",
+    "DuetLocal",
+]
 
 
 @pytest.mark.parametrize("name", RANKERS)

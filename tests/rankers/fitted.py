@@ -57,7 +57,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "PLSA": {"num_topics": 3},
     "SSI": _SSI,
     "SSM": _SEQUENCES,
-    "TK": {"heads": 2, "projection": 6, "hidden": 5, "document_terms": 20},
+    "TK": {"heads": 3, "projection": 6, "hidden": 5, "document_terms": 20},
 }
 # What a setting changes so much that it is a ranker of its own.
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
