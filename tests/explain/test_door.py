@@ -139,6 +139,8 @@ def test_rankers_of_ones_own_are_explained_by_what_they_stand_on():
         ("LSA", "drop"),
         ("Duet", "drop, matches"),
         ("MatchTensor", "match-tensor, drop, matches"),
+        ("KNRM", "interaction, drop, matches"),
+        ("ARCI", "drop, matches"),
         ("SSM attention", "drop"),
         ("PhraseTranslation", "drop"),
     ],
