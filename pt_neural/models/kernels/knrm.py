@@ -33,8 +33,8 @@ class KNRM(MatchingRanker):
     where tanh is flat.
 
     Training is the paper's: the margin loss of a relevant document and each other one with a margin of 1, Adam with a
-    rate of 0.001, batches of 16. With few training queries there are too few steps for that rate: the recipe for few has
-    0.01, which did far better on the dev queries of ``neural:pydocs``.
+    rate of 0.001, batches of 16. With few training queries there are too few steps for that rate: the recipe for few
+    has 0.01, which did far better on dev queries of ``neural:pydocs``.
 
     Args:
         spaces: The word embeddings; 300 dimensions in the paper.
