@@ -12,7 +12,6 @@ from pt_neural.explain.door import explain as explain
 from pt_neural.lucene.lucene_index import LuceneIndex as LuceneIndex
 from pt_neural.lucene.lucene_shards import LuceneShards as LuceneShards
 from pt_neural.lucene.search.lce import LatentConceptExpansion as LatentConceptExpansion
-from pt_neural.models.clsm.clsm import CLSM as CDSSM
 from pt_neural.models.clsm.clsm import CLSM as CLSM
 from pt_neural.models.clsm.dssm import DSSM as DSSM
 from pt_neural.models.clsm.lsa import LSA as LSA
@@ -49,3 +48,4 @@ from pt_neural.training.settings import Training as Training
 from pt_neural.verification import verify as verify
 
 __version__: str
+CDSSM = CLSM

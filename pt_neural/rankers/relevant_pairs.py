@@ -10,6 +10,7 @@ from typing import TypeVar
 import numpy as np
 import pandas as pd
 
+from pt_neural._messages import say
 from pt_neural.rankers.ranker import Ranker
 from pt_neural.text import PackedSequences, Vocabulary
 from pt_neural.text.tokens import pack_texts
@@ -136,7 +137,7 @@ def fit_to_pairs(
     examples = self._make_examples(topics_or_res_tr, qrels_tr, None)
     pairs = RelevantPairs.of(examples, *self._training_documents(examples), max_terms=self.max_terms)
     if verbose:
-        print(f"{self!r}: {pairs.report}", flush=True)
+        say(f"{self!r}: {pairs.report}")
     self._history = self._learn(pairs, verbose=verbose)
     self.report = pairs.report
     self._settle_fields()

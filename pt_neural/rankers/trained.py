@@ -17,6 +17,7 @@ from torch import nn
 from pt_neural._files import finite, read_tensors, write_tensors
 from pt_neural._forks import without_lost_threads
 from pt_neural._frames import require_columns
+from pt_neural._messages import say
 from pt_neural.rankers.columns import distinct_queries
 from pt_neural.rankers.options import TrainedOptions
 from pt_neural.rankers.ranker import Ranker, digest
@@ -47,6 +48,9 @@ class Preparation(NamedTuple):
     origin: str  # changes with the data; only for checkpoints
 
 
+SMALL_TRAINING = {"epochs": 10, "max_groups": 1000}
+
+
 class Trained(Ranker, pt.Estimator):
     """Base of the rankers that hold a reader and a network, and train the network on judgements.
 
@@ -57,6 +61,7 @@ class Trained(Ranker, pt.Estimator):
 
     Attributes:
         own_training: The model's own values for the settings of :class:`~pt_neural.Training` that are None.
+        small_sizes: The settings of :meth:`small` that are not those of the class.
         reader: Turns texts into tensors; None before :meth:`fit`.
         network: The network; None before :meth:`fit`.
         history: One row an epoch: ``epoch``, ``loss`` (mean over groups), ``seconds`` of training, the dev measure.
@@ -68,6 +73,7 @@ class Trained(Ranker, pt.Estimator):
 
     options_type: ClassVar[type] = TrainedOptions
     own_training: ClassVar[dict[str, Any]]
+    small_sizes: ClassVar[dict[str, Any]] = {}
     fitting: ClassVar[str] = "(candidates >> model).fit(topics, qrels)"
     history_columns: ClassVar[tuple[str, ...]] = ("epoch", "loss", "seconds")
     terms_per_block: ClassVar[int] = 65_536
@@ -75,6 +81,25 @@ class Trained(Ranker, pt.Estimator):
     reader: Reader | None = None
     network: nn.Module | None = None
     report: Report | None = None
+
+    @classmethod
+    def small(cls, *arguments: Any, training: Training | None = None, **options: Any) -> Self:
+        """An unfitted ranker whose training a laptop finishes in minutes: smaller layers, fewer groups and epochs.
+
+        For a first look, a lesson or a test; :meth:`recipe` has the settings that do well.
+
+        Args:
+            *arguments: Arguments of the ranker, such as word embeddings.
+            training: Settings that differ from the defaults of :class:`~pt_neural.Training` and so take precedence.
+            **options: Arguments of the ranker by name, which take precedence.
+
+        Example::
+
+            duet = pn.Duet.small(training=pn.Training(seed=14))
+            (candidates >> duet).fit(train, docs.get_qrels("train"), dev, docs.get_qrels("dev"))
+        """
+        given = {} if training is None else training.changed()
+        return cls(*arguments, training=Training(**{**SMALL_TRAINING, **given}), **{**cls.small_sizes, **options})
 
     @abstractmethod
     def make_reader(self) -> Reader:
@@ -166,7 +191,7 @@ class Trained(Ranker, pt.Estimator):
         start = self._load_start(training)
         examples = self._make_examples(candidates, qrels, training)
         if training.verbose and is_first():
-            print(f"{self!r}: {examples.report.data()}", flush=True)
+            say(f"{self!r}: {examples.report.data()}")
         documents, vocabulary = self._training_documents(examples)
         reader, network = self._beginning(training, start, examples.query_texts, documents, vocabulary)
         pairs = reader.pair(examples.query_texts, documents, vocabulary)
@@ -237,7 +262,7 @@ class Trained(Ranker, pt.Estimator):
         documents, vocabulary = self.documents.all(), self.documents.vocabulary
         with connected(training) as place:
             if training.verbose and is_first():
-                print(f"{self!r}: training on a stream of triples, {len(self.documents):,} documents", flush=True)
+                say(f"{self!r}: training on a stream of triples, {len(self.documents):,} documents")
             dev = topics_or_res_va, qrels_va
             prepare = partial(self._prepare_triples, topics, dev, list(map(str, stream.first())), training)
             reader, network, origin = once_a_node(prepare, place)
@@ -307,7 +332,7 @@ class Trained(Ranker, pt.Estimator):
     ) -> None:
         """Train a network, and make it the model's own; ``report`` says what it was trained on."""
         if training.verbose and is_first() and "lightning.pytorch" not in sys.modules:
-            print("importing Lightning, which takes some seconds once in a process", flush=True)
+            say("importing Lightning, which takes some seconds once in a process")
         from pt_neural.training.loop import train
 
         evaluate, history = None, []

@@ -20,6 +20,7 @@ from torch.utils.data import DataLoader
 
 from pt_neural._evaluation import direction
 from pt_neural._files import replacing, write_json
+from pt_neural._messages import duration, say
 from pt_neural.training.devices import accelerator
 from pt_neural.training.processes import RAY, from_first, is_first, summed, together
 from pt_neural.training.run import best_epoch, epochs_done, log_end, log_record, log_settings, start_record
@@ -30,6 +31,7 @@ from pt_neural.training.triples import TripleBatches
 LAST, BEST = "last.ckpt", "best.pt"
 # A trial of bfloat16 takes two rounds, and more until the time is over; the first one also warms up.
 _TRIALS, _TRIAL_SECONDS, _CLEARLY_LESS = 10, 0.5, 0.87
+_LOOK_AFTER, _LONG = 5.0, 300.0  # seconds: when the time of a training is estimated, and how much of it is long
 _OPTIMISERS = {
     "adam": torch.optim.Adam,
     "adamw": torch.optim.AdamW,
@@ -268,9 +270,10 @@ class TimeLimit(Timer):
 
 
 class EpochBars(Callback):
-    """A progress bar per epoch, with the mean loss and, at the end, the dev measure."""
+    """A progress bar per epoch, with the mean loss and, at the end, the dev measure; a line if all will take long."""
 
     bar = None
+    told = False  # whether the time that all will take was looked at
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: GroupTraining) -> None:
         """Start a bar."""
@@ -278,11 +281,25 @@ class EpochBars(Callback):
         name = f"Epoch {trainer.current_epoch + 1}/{trainer.max_epochs}"
         total, hidden = trainer.num_training_batches, not trainer.is_global_zero
         self.bar = pt.tqdm(desc=name, total=total, unit="batch", disable=hidden)
+        self.started = time.perf_counter()
 
     def on_train_batch_end(self, trainer: Trainer, pl_module: GroupTraining, *rest: Any) -> None:
         """Show the mean loss so far."""
         self.bar.set_postfix_str(f"loss {pl_module.mean_loss:.4f}", refresh=False)
         self.bar.update()
+        if not self.told and (seconds := time.perf_counter() - self.started) > _LOOK_AFTER and self.bar.n > 1:
+            self.told = True
+            if not self.bar.disable and math.isfinite(trainer.num_training_batches):
+                self._tell(seconds / self.bar.n * trainer.num_training_batches, trainer.max_epochs)
+
+    def _tell(self, epoch: float, epochs: int) -> None:
+        """Say how long the training will take if that is long, from the seconds of an epoch."""
+        if epoch * epochs > _LONG:
+            say(
+                f"An epoch will take about {duration(epoch)}, and all {epochs} at most {duration(epoch * epochs)}; "
+                "early stopping may end sooner. To take less time: the sizes of small(), which all networks have, "
+                "or Training(max_groups=..., epochs=..., max_time=...)"
+            )
 
     def on_train_end(self, trainer: Trainer, pl_module: GroupTraining) -> None:
         """Finish the last bar."""

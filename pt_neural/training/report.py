@@ -6,6 +6,7 @@ from time import perf_counter
 from typing import Any
 
 from pt_neural._evaluation import direction
+from pt_neural._messages import say
 from pt_neural.training.run import Records, best_epoch, epochs_done
 from pt_neural.training.settings import Training
 
@@ -89,7 +90,7 @@ class Report:
         outcome = Outcome.of(history, training)
         report = replace(self, outcome=outcome, seconds=clock.seconds(), precision=precision)
         if training.verbose:
-            print(report.result(), flush=True)
+            say(report.result())
         return report
 
 

@@ -22,6 +22,7 @@ import pyterrier as pt
 from pt_neural._artifacts import atomic_directory
 from pt_neural._evaluation import direction
 from pt_neural._files import ArtifactError, read_json, read_tensors, replacing, write_json, write_tensors
+from pt_neural._messages import say
 from pt_neural.training.settings import Training
 
 Records = list[dict[str, Any]]
@@ -334,4 +335,4 @@ def check_resumption(directory: Path, done: int, training: Training, *, stopped:
         )
     if training.verbose:
         state = "finished" if done == training.epochs or stopped else "resuming"
-        print(f"{state} after epoch {done} of {directory}", flush=True)
+        say(f"{state} after epoch {done} of {directory}")

@@ -59,3 +59,13 @@ def test_the_report_names_the_recipe(capsys):
     model.fit(fitted.CANDIDATES, fitted.QRELS)
     assert model.report.recipe == "few"
     assert "recipe 'few'" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", [name for name in WITH if name != "SSI"])
+def test_small_rankers_have_smaller_sizes_and_train_on_less(name):
+    kind, given = fitted.ranker_class(name), components(name)
+    small, whole = kind.small(**given, training=pn.Training(seed=3)), kind(**given)
+    assert (small.training.epochs, small.training.max_groups, small.training.seed) == (10, 1000, 3)
+    for setting, size in kind.small_sizes.items():
+        assert getattr(small, setting) == size < getattr(whole, setting)
+    assert kind.small(**given, training=pn.Training(epochs=2)).training.epochs == 2

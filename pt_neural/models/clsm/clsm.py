@@ -56,6 +56,7 @@ class CLSM(TowerRanker):
     artifact_format = "clsm"
     own_options: ClassVar[dict[str, Any]] = {"batch_size": 8192}
     own_training: ClassVar[dict[str, Any]] = TRAINING
+    small_sizes: ClassVar[dict[str, Any]] = {"filters": 100, "dim": 64, "max_terms": 100}
     recipes: ClassVar[dict[str, dict[str, Any]]] = {
         "few": {**TOWERS, "window": 1},
         "some": {**TOWERS, "window": 1},

@@ -61,6 +61,7 @@ class DSSM(TowerRanker):
     artifact_format = "dssm"
     own_options: ClassVar[dict[str, Any]] = {"batch_size": 8192}
     own_training: ClassVar[dict[str, Any]] = TRAINING
+    small_sizes: ClassVar[dict[str, Any]] = {"layers": (100, 64)}
     recipes: ClassVar[dict[str, dict[str, Any]]] = {
         "few": TOWERS,
         "some": TOWERS,

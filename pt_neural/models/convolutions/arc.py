@@ -58,6 +58,7 @@ class ARCI(MatchingRanker):
     schematic = {"label": "ARCI", "help_url": None}
     artifact_format = "arc-i"
     options_type: ClassVar[type] = KeptInteractionOptions
+    small_sizes: ClassVar[dict[str, Any]] = {"layers": (50, 50), "hidden": 50}
     least: ClassVar[Mapping[str, int]] = {"window": 1, "hidden": 1}
 
     def __init__(
@@ -127,6 +128,7 @@ class ARCII(MatchingRanker):
     schematic = {"label": "ARCII", "help_url": None}
     artifact_format = "arc-ii"
     options_type: ClassVar[type] = KeptInteractionOptions
+    small_sizes: ClassVar[dict[str, Any]] = {"layers": (16, 16), "hidden": 16}
     least: ClassVar[Mapping[str, int]] = {"window": 1, "hidden": 1}
 
     def __init__(

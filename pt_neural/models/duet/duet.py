@@ -45,6 +45,7 @@ class DuetRanker(InteractionRanker):
         "batch_size": 64,
         "learning_rate": 1e-3,
     }
+    small_sizes: ClassVar[dict[str, Any]] = {"filters": 50, "hidden": 50, "document_terms": 100}
     recipes: ClassVar[dict[str, dict[str, Any]]] = {
         "few": _SMALL,
         "some": {**_SMALL, "max_groups": 8_000},

@@ -1,7 +1,7 @@
 """ConvKNRM, KNRM over n-grams that convolutions make (Dai, Xiong, Callan and Liu, 2018)."""
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal, Unpack
+from typing import Any, ClassVar, Literal, Unpack
 
 import torch
 import torch.nn.functional as F
@@ -62,6 +62,7 @@ class ConvKNRM(MatchingRanker):
     schematic = {"label": "ConvKNRM", "help_url": None}
     artifact_format = "conv-knrm"
     options_type: ClassVar[type] = KeptInteractionOptions
+    small_sizes: ClassVar[dict[str, Any]] = {**MatchingRanker.small_sizes, "filters": 32}
     least: ClassVar[Mapping[str, int]] = {"max_ngram": 1, "filters": 1}
 
     def __init__(

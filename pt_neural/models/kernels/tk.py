@@ -65,6 +65,7 @@ class TK(MatchingRanker):
     artifact_format = "tk"
     options_type: ClassVar[type] = KeptInteractionOptions
     own_training: ClassVar[dict[str, Any]] = {**TRAINING, "batch_size": 32, "learning_rate": 5e-4}
+    small_sizes: ClassVar[dict[str, Any]] = {**MatchingRanker.small_sizes, "num_layers": 1}
     least: ClassVar[Mapping[str, int]] = {"num_layers": 1, "heads": 1, "projection": 1, "hidden": 1}
 
     def __init__(

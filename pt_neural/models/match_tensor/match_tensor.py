@@ -50,6 +50,7 @@ class MatchTensorRanker(InteractionRanker):
     components: ClassVar[dict[str, Callable[..., Any]]] = {"spaces": EmbeddingSpaces.load}
     learning_settings: ClassVar[tuple[str, ...]] = ("dropout",)
     own_training: ClassVar[dict[str, Any]] = TRAINING
+    small_sizes: ClassVar[dict[str, Any]] = {"document_units": 30, "tensor_size": 20, "document_terms": 100}
     recipes: ClassVar[dict[str, dict[str, Any]]] = RECIPES
     terms_per_block: ClassVar[int] = TERMS_PER_BLOCK
     compares_wholes: ClassVar[bool]

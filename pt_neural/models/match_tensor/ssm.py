@@ -92,6 +92,7 @@ class SSM(TowerRanker):
     components: ClassVar[dict[str, Callable[..., Any]]] = {"spaces": EmbeddingSpaces.load}
     learning_settings: ClassVar[tuple[str, ...]] = ("dropout",)
     own_training: ClassVar[dict[str, Any]] = TRAINING
+    small_sizes: ClassVar[dict[str, Any]] = {"document_units": 40, "query_units": 16, "document_terms": 100}
     recipes: ClassVar[dict[str, dict[str, Any]]] = RECIPES
     terms_per_block: ClassVar[int] = TERMS_PER_BLOCK
     least_score: ClassVar[float] = -20.0

@@ -17,6 +17,7 @@ Similarity = Literal["cosine", "dot", "exact"]
 
 FREQUENT = 20_000  # most frequent words, whose vectors set the scale
 EXACT_WIDTH = 1e-3  # of the kernel of exact matches
+TABLE_COSTS_LESS = 4  # than gathering the vectors of all words of all documents, for so many times the products
 LEAST_COUNT = 1e-10  # of a kernel, before its logarithm
 
 
@@ -97,26 +98,57 @@ class SimilarityNetwork(MatchingNetwork):
         return self.score_cells(self.interaction(groups))
 
     def interaction(self, groups: WordGroups) -> Interaction:
-        """The similarity of each query word and document word.
-
-        Each distinct query word is compared with each distinct document word once; the cells are looked up.
-        """
+        """The similarity of each query word and document word."""
         queries, documents = groups.queries, groups.documents
-        table = self.similarities(queries.ids, documents.ids)  # (distinct query words, distinct document words)
         query_places, query_mask = queries.padded()  # (queries, query words)
         document_places, document_mask = documents.padded()  # (documents, document words)
-        by_query = F.pad(table, (0, 1, 0, 1))[query_places].mT.flatten(0, 1)  # (queries * (words + 1), query words)
-        starts = groups.query_rows[:, None, None] * (table.shape[1] + 1)
-        cells = F.embedding(starts + document_places[groups.document_rows], by_query).mT
-        query_mask = query_mask[groups.query_rows]  # (groups, query words)
-        document_mask = document_mask[groups.document_rows]  # (groups, documents, document words)
+        document_places = document_places[groups.document_rows]  # (groups, documents, document words)
+        document_mask = document_mask[groups.document_rows]
+        of_groups = query_places[groups.query_rows], query_mask[groups.query_rows]  # (groups, query words)
+        products = of_groups[0].shape[1] * document_places.numel()  # of all pairs
+        if len(queries.ids) * len(documents.ids) > TABLE_COSTS_LESS * products:
+            cells = self._of_pairs(queries.ids, documents.ids, of_groups[0], document_places)
+        else:
+            cells = self._looked_up(queries.ids, documents.ids, query_places, groups.query_rows, document_places)
         return Interaction(
-            cells,  # (groups, documents, query words, document words)
-            query_mask[:, None, :, None] & document_mask[:, :, None],
-            query_mask,
+            cells,
+            of_groups[1][:, None, :, None] & document_mask[:, :, None],
+            of_groups[1],
             document_mask.sum(-1),
-            self.query_features(queries, query_places[groups.query_rows]),
+            self.query_features(queries, of_groups[0]),
         )
+
+    def _looked_up(
+        self, queries: Tensor, documents: Tensor, rows: Tensor, query_rows: Tensor, columns: Tensor
+    ) -> Tensor:
+        """Cells, each distinct query word compared with each distinct document word once.
+
+        Args:
+            queries: Ids of the distinct query words.
+            documents: Ids of the distinct document words.
+            rows: The places of the words of each query among them, of shape (queries, query words).
+            query_rows: The query of each group.
+            columns: The places of the words of each group's documents, of shape (groups, documents, document words).
+
+        Returns:
+            Shape (groups, documents, query words, document words).
+        """
+        table = F.pad(self.similarities(queries, documents), (0, 1, 0, 1))  # (query words + 1, document words + 1)
+        by_query = table[rows].mT.flatten(0, 1)  # (queries * (document words + 1), query words)
+        return F.embedding(query_rows[:, None, None] * table.shape[1] + columns, by_query).mT
+
+    def _of_pairs(self, queries: Tensor, documents: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+        """The same, each pair compared by itself; ``rows`` are of shape (groups, query words)."""
+        query_ids, document_ids = F.pad(queries, (0, 1), value=-1)[rows], F.pad(documents, (0, 1), value=-2)[columns]
+        same = query_ids[:, None, :, None] == document_ids[:, :, None]
+        if self.similarity == "exact":
+            return same.float()
+        with torch.autocast(queries.device.type, enabled=False):
+            left, right = self._compared(queries), self._compared(documents)
+            left = F.embedding(rows, F.pad(left, (0, 0, 0, 1)))  # (groups, query words, dimensions)
+            right = F.embedding(columns.flatten(1), F.pad(right, (0, 0, 0, 1)))  # (groups, documents * words, ..)
+            cells = (left @ right.mT).unflatten(-1, columns.shape[1:]).transpose(1, 2)
+        return cells if self.similarity == "dot" else torch.where(same, 1.0, cells)
 
     def query_features(self, queries: WordTexts, places: Tensor) -> Tensor | None:
         """Features of query words, from the distinct words and their places (groups, query words); None for none."""
@@ -131,10 +163,13 @@ class SimilarityNetwork(MatchingNetwork):
         if self.similarity == "exact":
             return same.float()
         with torch.autocast(queries.device.type, enabled=False):  # a kernel tells 0.999 from 1
-            left, right = self.vectors(queries), self.vectors(documents)
-            if self.similarity == "dot":
-                return left @ right.T / self.vectors.dim
-            return torch.where(same, 1.0, F.normalize(left, dim=-1) @ F.normalize(right, dim=-1).T)
+            products = self._compared(queries) @ self._compared(documents).T
+            return products if self.similarity == "dot" else torch.where(same, 1.0, products)
+
+    def _compared(self, ids: Tensor) -> Tensor:
+        """Vectors whose products are the similarities of different words."""
+        vectors = self.vectors(ids)
+        return vectors / self.vectors.dim**0.5 if self.similarity == "dot" else F.normalize(vectors, dim=-1)
 
 
 class EncodingNetwork(MatchingNetwork):

@@ -57,6 +57,7 @@ class MatchingRanker(InteractionRanker):
 
     components: ClassVar[dict[str, Callable[..., Any]]] = {"spaces": EmbeddingSpaces.load}
     own_training: ClassVar[dict[str, Any]] = TRAINING
+    small_sizes: ClassVar[dict[str, Any]] = {"document_terms": 100}
     recipes: ClassVar[dict[str, dict[str, Any]]] = RECIPES
     terms_per_block: ClassVar[int] = TERMS_PER_BLOCK
     least: ClassVar[Mapping[str, int]] = {}

@@ -63,6 +63,7 @@ class MVLSTM(MatchingRanker):
     schematic = {"label": "MVLSTM", "help_url": None}
     artifact_format = "mv-lstm"
     options_type: ClassVar[type] = KeptInteractionOptions
+    small_sizes: ClassVar[dict[str, Any]] = {**MatchingRanker.small_sizes, "units": 20, "slices": 1}
     least: ClassVar[Mapping[str, int]] = {"slices": 1, "units": 1, "top_k": 1, "hidden": 1}
     choices: ClassVar[Mapping[str, tuple[Any, ...]]] = {"similarity": ("cosine", "bilinear", "tensor")}
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pt_neural._evaluation import direction
+from pt_neural._messages import say
 from pt_neural.models.ssi.network import Network
 from pt_neural.models.ssi.steps import Parts, Rates, Texts, Tuples, learn, learn_in_turn
 from pt_neural.training import Training
@@ -137,7 +138,7 @@ class Learner:
 
     def _announce(self, stage: str) -> None:
         if self.training.verbose:
-            print(f"training {stage}", flush=True)
+            say(f"training {stage}")
 
     def _run(
         self,

@@ -14,6 +14,7 @@ import torch
 from pt_neural._arguments import checked_choice, checked_number
 from pt_neural._evaluation import RankLoss
 from pt_neural._files import ArtifactError, read_tensors, write_tensors
+from pt_neural._messages import say
 from pt_neural.models.ssi.features import CorrelatedHashing, Features, Side, training_texts
 from pt_neural.models.ssi.learning import Learner, Task, pair_of_numbers
 from pt_neural.models.ssi.network import Network, Shape, random_vectors
@@ -272,7 +273,7 @@ class SSI(RepresentationRanker, pt.Estimator):
         start = self._load_start(training)
         examples = self._make_examples(topics_or_res_tr, qrels_tr, training)
         if training.verbose:
-            print(f"{self!r}: {examples.report.data()}", flush=True)
+            say(f"{self!r}: {examples.report.data()}")
         features, sequences = self._learn_features(examples, start, verbose=training.verbose)
         documents = features.read_documents(sequences, features.documents.vocabulary)
         texts = training_texts(features.read_queries(examples.query_texts), documents)

@@ -7,8 +7,10 @@ import torch
 
 import pt_neural as pn
 from pt_neural.models.convolutions.match_pyramid import dynamic_max
-from pt_neural.models.matching.layers import KernelPooling, WindowSums, WordVectors, largest
+from pt_neural.models.matching import layers
+from pt_neural.models.matching.layers import KernelPooling, SimilarityNetwork, WindowSums, WordVectors, largest
 from pt_neural.rankers.readers import WordSequences
+from pt_neural.rankers.readers.word_sequences import WordGroups, WordTexts
 from pt_neural.text import Vocabulary, pack_texts
 from tests.models.matching.reference import KNOWN, PAIRS, made, scores, spaces
 
@@ -132,3 +134,20 @@ def test_settings_are_checked(kind, setting, value, message):
         kind(spaces(), **{setting: value})
     with pytest.raises(TypeError, match=r"spaces must be pn\.EmbeddingSpaces"):
         kind(["river"])
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "dot", "exact"])
+@pytest.mark.parametrize("trained", [True, False])
+def test_pairs_are_compared_alike_by_a_table_and_by_themselves(similarity, trained, monkeypatch):
+    random = np.random.default_rng(2)
+    network = SimilarityNetwork(WordVectors(random.normal(size=(9, 4)).astype("f4"), trained=trained), similarity)
+    queries = WordTexts(*map(torch.tensor, ([3, 8, 12], [0, 1, 2, 1], [0, 3, 4])))  # 12 is unknown
+    documents = WordTexts(*map(torch.tensor, ([1, 3, 12, 14], [0, 1, 2, 3, 1, 2], [0, 4, 4, 6])))
+    groups = WordGroups(queries, documents, torch.tensor([1, 0, 0]), torch.tensor([[0, 1], [2, 0], [1, 2]]))
+    found = []
+    for share in (0, 1e9):
+        monkeypatch.setattr(layers, "TABLE_COSTS_LESS", share)
+        found.append(network.interaction(groups))
+    for one, other in zip(*found, strict=True):
+        assert one is other is None or torch.allclose(one, other, atol=1e-6)
+    assert found[0].cells.shape == (3, 2, 3, 4)
