@@ -24,10 +24,11 @@ DESMS = {
     "DESM IN-IN": ("in-in", "none"),
 }
 MEASURES = [nDCG @ 10, RR, R @ 100]
-# Both were chosen on the dev queries, as the least time that costs no quality.
+# Chosen on the dev queries for a quick demo. Half of word2vec's default time costs IN-OUT 0.016 of nDCG@10, and gives
+# IN-IN 0.011; DSSM with twice its recipe's rate reaches the same in six epochs instead of eight.
 WORD2VEC = {"epochs": 14, "learning_rate": 0.08}
 DSSM = {"learning_rate": 6e-4}
-DEPTH = 200  # documents that each side of a mixture retrieves; with 1000, mixtures are no better on dev queries
+DEPTH = 200  # documents that each side of a mixture retrieves; with 1000, mixtures gain 0.001 on dev queries
 ALL = "all documents, "
 
 
