@@ -5,10 +5,10 @@
 
 The head of benchmarks/parts/matchzoo.py says how to make that environment.
 
-A document is 200 words drawn uniformly from 20,000; a query is four words of its document and four others; a group is a
-query with its document and four others, and a step takes sixteen groups. Word vectors have 200 dimensions; they are
-trained where the papers train them, in both packages. Networks have the same sizes as far as matchzoo-py allows. It has
-neither PACRR nor TK. Our rates are end to end, from frames of strings; when we re-rank, a query has 100 documents.
+A document is 200 words drawn from 20,000 by Zipf's law; a query is four words of its document and four others; a group
+is a query with its document and four others, and a step takes sixteen groups. Word vectors have 200 dimensions; they
+are trained where the papers train them, in both packages. Networks have the same sizes as far as matchzoo-py allows. It
+has neither PACRR nor TK. Our rates are end to end, from frames of strings; when we re-rank, a query has 100 documents.
 The two take turns, so that other load on the machine affects both. Ratios are of medians, and matchzoo-py's median is
 that of its best setting. The share of the GEMM rate counts the operations of matrix products and convolutions.
 """

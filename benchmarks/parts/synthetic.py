@@ -31,14 +31,17 @@ def synthetic_texts(
     shared: int,
     others: int = 0,
     letters: str = LETTERS,
+    zipf: bool = False,
 ) -> Texts:
-    """Documents of ``terms`` terms, drawn uniformly from random words made of the letters.
+    """Documents of ``terms`` terms, drawn from random words made of the letters: uniformly, or by Zipf's law.
 
     A query has the first ``shared`` terms of its document, and ``others`` more drawn at random.
     """
     vocabulary = synthetic_words(words, generator, letters).astype(object)
-    drawn = vocabulary[generator.integers(words, size=(documents, terms))]
-    further = vocabulary[generator.integers(words, size=(documents, others))]
+    frequencies = 1 / np.arange(1, words + 1) if zipf else np.ones(words)
+    shares = frequencies / frequencies.sum()
+    drawn = vocabulary[generator.choice(words, size=(documents, terms), p=shares)]
+    further = vocabulary[generator.choice(words, size=(documents, others), p=shares)]
     queries = np.hstack([drawn[:, :shared], further])
     return Texts(*([" ".join(text) for text in texts] for texts in (queries, drawn)))
 

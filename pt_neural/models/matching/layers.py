@@ -17,7 +17,8 @@ Similarity = Literal["cosine", "dot", "exact"]
 
 FREQUENT = 20_000  # most frequent words, whose vectors set the scale
 EXACT_WIDTH = 1e-3  # of the kernel of exact matches
-TABLE_COSTS_LESS = 4  # than gathering the vectors of all words of all documents, for so many times the products
+TABLE_COSTS_LESS = 2  # than gathering the vectors of all words of all documents, for so many times the products
+LEAST_EXPONENT = -80.0  # exponentials that underflow take ten times as long
 LEAST_COUNT = 1e-10  # of a kernel, before its logarithm
 
 
@@ -347,7 +348,8 @@ def _kernels(
     """
     cells = cells.masked_fill(~mask, 0.0)
     if exact:
-        yield 0, 1.0, EXACT_WIDTH, (cells - 1).square_().mul_(-0.5 / EXACT_WIDTH**2).exp_().mul_(mask)
+        exponents = (cells - 1).square_().mul_(-0.5 / EXACT_WIDTH**2).clamp_(min=LEAST_EXPONENT)
+        yield 0, 1.0, EXACT_WIDTH, exponents.exp_().mul_(mask)
     middle = len(means) // 2
     first = (cells - means[middle]).square_().mul_(-0.5 / width**2).exp_().mul_(mask)
     yield middle + exact, means[middle], width, first
