@@ -10,7 +10,8 @@ is a query with its document and four others, and a step takes sixteen groups. W
 are trained where the papers train them, in both packages. Networks have the same sizes as far as matchzoo-py allows. It
 has neither PACRR nor TK. Our rates are end to end, from frames of strings; when we re-rank, a query has 100 documents.
 The two take turns, so that other load on the machine affects both. Ratios are of medians, and matchzoo-py's median is
-that of its best setting. The share of the GEMM rate counts the operations of matrix products and convolutions.
+that of its best setting. The share of the GEMM rate counts the operations of matrix products and convolutions, but not
+of LSTMs. Documents that queries share are read once, so a model that reads them apart may come to more than all of it.
 """
 
 import argparse

@@ -125,11 +125,11 @@ class MatchPyramidNetwork(SimilarityNetwork):
         """Scores."""
         groups, documents = interaction.lengths.shape
         cells = (interaction.cells * interaction.mask).flatten(0, 1)[:, None]  # (pairs, 1, query words, words)
-        values = torch.relu(self.convolution(same_size(cells, self.convolution.kernel_size[0])))
+        values = self.convolution(same_size(cells, self.convolution.kernel_size[0]))
         query_lengths = interaction.query_mask.sum(-1).repeat_interleave(documents)
         pooled = dynamic_max(values, interaction.lengths.flatten(), self.grid[1])  # (pairs, filters, words, fields)
         pooled = dynamic_max(pooled.mT, query_lengths, self.grid[0])  # (pairs, filters, fields, query fields)
-        hidden = torch.relu(self.hidden(pooled.flatten(1)))
+        hidden = torch.relu(self.hidden(torch.relu(pooled).flatten(1)))  # the largest of ReLUs is that of the largest
         return self.output(hidden).view(groups, documents)
 
 
