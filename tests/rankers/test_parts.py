@@ -32,6 +32,11 @@ def tower(request):
     return large(name) if size else fitted(name)
 
 
+def tolerance(model: pn.rankers.Ranker) -> float:
+    """How much results may differ: some processors' matrix products of other sizes add up in another order."""
+    return 1e-6 if isinstance(model, pn.Duet | pn.MatchTensor | pn.SSM | pn.DRMM) else 0
+
+
 @pytest.mark.parametrize("batch_size", [8192, 64])
 def test_vectors_do_not_depend_on_the_batch(tower, batch_size):
     before, tower.batch_size = tower.batch_size, batch_size
@@ -40,9 +45,10 @@ def test_vectors_do_not_depend_on_the_batch(tower, batch_size):
         whole = encode(some)
         for split in SPLITS:
             parts = [encode(some[start : start + split]) for start in range(0, len(some), split)]
-            np.testing.assert_array_equal(np.concatenate(parts), whole)
+            np.testing.assert_allclose(np.concatenate(parts), whole, rtol=0, atol=tolerance(tower))
         order = np.random.default_rng(1).permutation(len(some))
-        np.testing.assert_array_equal(encode([some[place] for place in order]), whole[order])
+        again = encode([some[place] for place in order])
+        np.testing.assert_allclose(again, whole[order], rtol=0, atol=tolerance(tower))
     tower.batch_size = before
 
 
@@ -65,6 +71,5 @@ def test_scores_do_not_depend_on_the_part_of_a_frame(name):
     shuffled = [frame.sample(frac=1, random_state=3)]
     for parts in (halves, by_query, shuffled):
         again = pd.concat([model.transform(part) for part in parts]).sort_index()
-        tolerance = 1e-6 if name in ("Duet", "MatchTensor", "SSM attention") else 0
-        np.testing.assert_allclose(again["score"], whole["score"], rtol=0, atol=tolerance)
+        np.testing.assert_allclose(again["score"], whole["score"], rtol=0, atol=tolerance(model))
         assert (again["rank"] == whole["rank"]).all()
