@@ -26,13 +26,13 @@ def main() -> None:
     peers = ratios.index.get_level_values("peer")
     for peer in dict.fromkeys(peers):
         chosen = [place for place, name in enumerate(peers) if name == peer]
-        axes.barh(chosen, ratios.iloc[chosen], label=f"beside {peer}")
+        axes.barh(chosen, ratios.iloc[chosen] - 1, left=1, label=f"beside {peer}")
     for place, ratio in enumerate(ratios):
-        axes.text(ratio, place, f" {ratio:,.3g}", va="center", fontsize=8)
+        axes.text(max(ratio, 1), place, f" {ratio:,.3g}", va="center", fontsize=8)
     axes.axvline(1, color="black", linewidth=1)
     axes.set(xscale="log", xlabel="our rate as a multiple of the peer's", yticks=range(len(ratios)), yticklabels=labels)
-    axes.set_xlim(right=3 * max(ratios.max(), 1))
-    axes.invert_yaxis()
+    axes.set_xlim(min(ratios.min(), 1) / 1.5, 3 * max(ratios.max(), 1))
+    axes.set_ylim(len(ratios) - 0.4, -0.6)
     axes.legend(loc="lower right")
     figure.savefig(options.picture, dpi=150)
 
