@@ -55,6 +55,7 @@ class LatentConceptExpansion(QueryExpansion):
       used as they are.
     * Document lengths are exact, unlike those that Lucene stores in one byte.
     * A concept may be a term of the query; the two weights are then added.
+    * If queries come with a column ``query_toks``, it gives their terms and weights, which are then expanded further.
     * With ``collection_weight=0`` this is RM3 with the likelihoods of SDM. In trials, weights of 0.05 to 0.1 found
       rarer concepts; they raised AP a little on Cranfield and neural:pydocs, and lowered it on CACM and Vaswani.
 
@@ -131,10 +132,7 @@ class LatentConceptExpansion(QueryExpansion):
         Args:
             **options: Settings of the :class:`SDM` that retrieves, such as ``num_results``; otherwise those of ``sdm``.
         """
-        sdm = copy.copy(self.sdm)
-        for name, value in options.items():
-            setattr(sdm, name, value)
-        return self >> sdm
+        return self >> pt.inspect.transformer_apply_attributes(self.sdm, **options)
 
     def concepts(self, query: str) -> pd.DataFrame:
         """The concepts that a query is expanded by.

@@ -112,10 +112,13 @@ class WordIds(Reader):
         return PaddedTexts(sequences, self.ids(terms), self.query_terms, self.num_known)
 
     def read_documents(self, sequences: PackedSequences, vocabulary: Vocabulary) -> "PaddedTexts":
-        """Documents as padded ids; the ids of the last vocabulary are remembered."""
+        """Documents as padded ids."""
+        return PaddedTexts(sequences, self.document_ids(vocabulary), self.document_terms, self.num_known)
+
+    def document_ids(self, vocabulary: Vocabulary) -> PerTerm:
+        """The ids of the terms of documents, each found on first use; those of the last vocabulary are remembered."""
         missing = np.array([self.num_known + 1])
-        ids = self._vocabulary_ids(lambda: PerTerm(self._known_ids, vocabulary.terms, missing), vocabulary)
-        return PaddedTexts(sequences, ids, self.document_terms, self.num_known)
+        return self._vocabulary_ids(lambda: PerTerm(self._known_ids, vocabulary.terms, missing), vocabulary)
 
     def pair(self, query_texts: Sequence[str], documents: PackedSequences, vocabulary: Vocabulary) -> "WordIdPairs":
         """Queries and documents to take batches of pairs from."""

@@ -14,6 +14,7 @@ from pt_neural.rankers.readers.histograms import FREQUENCIES, count_documents, i
 from pt_neural.rankers.readers.word_ids import WordIds
 from pt_neural.text import PackedSequences, Vocabulary, pack_texts
 from pt_neural.text.packed import Numbering
+from pt_neural.text.vocabulary import PerTerm
 
 
 class WordTexts(NamedTuple):
@@ -103,9 +104,8 @@ class WordSequences(WordIds):
         return WordCorpus(sequences, self.ids(terms), self.query_terms, weights)
 
     def read_documents(self, sequences: PackedSequences, vocabulary: Vocabulary) -> "WordCorpus":
-        """Documents as sequences of words; the ids of the last vocabulary are remembered."""
-        ids = self._vocabulary_ids(lambda: self.ids(vocabulary.terms), vocabulary)
-        return WordCorpus(sequences, ids, self.document_terms)
+        """Documents as sequences of words."""
+        return WordCorpus(sequences, self.document_ids(vocabulary), self.document_terms)
 
     def pair(self, query_texts: Sequence[str], documents: PackedSequences, vocabulary: Vocabulary) -> "WordPairGroups":
         """Queries and documents to take batches of groups from."""
@@ -138,7 +138,9 @@ class WordCorpus:
     ``ids`` are the ids of the terms, and at the end that of unknown terms; ``idf`` are their weights in this order.
     """
 
-    def __init__(self, sequences: PackedSequences, ids: np.ndarray, max_terms: int, idf: np.ndarray | None = None):
+    def __init__(
+        self, sequences: PackedSequences, ids: np.ndarray | PerTerm, max_terms: int, idf: np.ndarray | None = None
+    ):
         self.sequences = sequences.take(np.arange(len(sequences)), max_terms=max_terms)
         self._ids, self._idf = ids, idf
         self._number = Numbering(len(ids))

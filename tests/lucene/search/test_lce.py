@@ -267,3 +267,12 @@ def test_a_progress_bar_where_it_is_wanted(animals, capfd):
     shown = capfd.readouterr().err
     assert "original_weight=0.7) documents" in shown
     assert "original_weight=0.7) concepts" in shown
+
+
+def test_a_retriever_is_made_of_it(animals):
+    lce, queries = LatentConceptExpansion(animals, fb_docs=2), pd.DataFrame({"qid": ["1"], "query": ["okapi congo"]})
+    expected = (lce >> animals.sdm(num_results=3)).transform(queries)
+    assert lce.retriever(num_results=3).transform(queries).equals(expected)
+    assert len(expected) == 3
+    with pytest.raises(Exception, match="num_result"):
+        lce.retriever(num_result=3)
