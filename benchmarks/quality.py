@@ -136,7 +136,9 @@ class Data:
         texts = self._words(whole, docnos, options.document_terms)
         corpus = [{"docno": docno, "text": text} for docno, text in zip(docnos, texts, strict=True)]
         self.documents = pn.ForwardIndex.build(folder / "documents", corpus, fields=["text"], verbose=False)
-        self.spaces = pn.EmbeddingSpaces.train(dataset.get_corpus_iter(verbose=False), dim=options.dim, seed=0, verbose=False)
+        self.spaces = pn.EmbeddingSpaces.train(
+            dataset.get_corpus_iter(verbose=False), dim=options.dim, seed=0, verbose=False
+        )
         queries = self._queries(options.query_terms)
         self.triples = [(queries[qid], *members) for qid, *members in groups]
         for split in (self.dev, self.test):

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from pt_neural._arguments import checked_integers
 from pt_neural.embeddings import EmbeddingSpaces, Space
-from pt_neural.models.match_tensor.encoders import Queries, RowLinear
-from pt_neural.models.matching.layers import EncodingNetwork, Interaction, WindowSums, WordVectors
+from pt_neural.models.matching.encoders import Queries, RowLinear
+from pt_neural.models.matching.layers import ContextNetwork, EncodingNetwork, Interaction, WindowSums, WordVectors
 from pt_neural.models.matching.ranker import Embeddings, MatchingRanker
 from pt_neural.rankers.options import KeptInteractionOptions
 from pt_neural.rankers.readers.word_sequences import WordSequences, WordTexts
@@ -236,7 +236,7 @@ class SentenceVector(nn.Module):
         return F.max_pool1d(values, 2, ceil_mode=True), is_value[:, ::2]
 
 
-class ARCIINetwork(EncodingNetwork):
+class ARCIINetwork(ContextNetwork):
     """A layer over windows of both texts, layers over images of these, and a hidden layer.
 
     Args:

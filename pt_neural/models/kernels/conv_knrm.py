@@ -11,7 +11,7 @@ from pt_neural.embeddings import EmbeddingSpaces, Space
 from pt_neural.models.kernels.knrm import LOG_SCALE, MEANS, WIDTH
 from pt_neural.models.matching.layers import (
     LEAST_COUNT,
-    EncodingNetwork,
+    ContextNetwork,
     Interaction,
     KernelPooling,
     WindowSums,
@@ -86,7 +86,7 @@ class ConvKNRM(MatchingRanker):
         return ConvKNRMNetwork(self.word_vectors(reader), self.max_ngram, self.filters)
 
 
-class ConvKNRMNetwork(EncodingNetwork):
+class ConvKNRMNetwork(ContextNetwork):
     """Convolutions over words, cosines of n-grams, kernels, and one linear layer.
 
     Args:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from pt_neural.embeddings import EmbeddingSpaces, Space
 from pt_neural.models.kernels.knrm import LOG_SCALE
-from pt_neural.models.matching.layers import LEAST_COUNT, EncodingNetwork, Interaction, KernelPooling, WordVectors
+from pt_neural.models.matching.layers import LEAST_COUNT, ContextNetwork, Interaction, KernelPooling, WordVectors
 from pt_neural.models.matching.ranker import TRAINING, Embeddings, MatchingRanker
 from pt_neural.rankers.options import KeptInteractionOptions
 from pt_neural.rankers.readers.word_sequences import WordSequences, WordTexts
@@ -96,7 +96,7 @@ class TK(MatchingRanker):
         return TKNetwork(self.word_vectors(reader), self.num_layers, self.heads, self.projection, self.hidden)
 
 
-class TKNetwork(EncodingNetwork):
+class TKNetwork(ContextNetwork):
     """Transformer layers, cosines, kernels, and two linear layers.
 
     Args:

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from pt_neural.models.match_tensor.encoders import Encoder, Queries, TextEncoders, max_over_texts
+from pt_neural.models.matching.encoders import Encoder, Queries, TextEncoders, max_over_texts
 from pt_neural.rankers.readers.embedded_words import EmbeddedGroups, EmbeddedTexts
 from pt_neural.rankers.readers.word_pairs import Matches
 

@@ -9,7 +9,14 @@ import torch
 from torch import Tensor, nn
 
 from pt_neural.embeddings import EmbeddingSpaces, Space
-from pt_neural.models.match_tensor.encoders import (
+from pt_neural.models.match_tensor.match_tensor import (
+    RECIPES,
+    TRAINING,
+    make_word_reader,
+    require_trained_input,
+)
+from pt_neural.models.matching.encoded import TERMS_PER_BLOCK, score_pairs
+from pt_neural.models.matching.encoders import (
     ENCODERS,
     Encoder,
     Queries,
@@ -17,14 +24,6 @@ from pt_neural.models.match_tensor.encoders import (
     TextEncoders,
     checked_sizes,
     max_over_texts,
-)
-from pt_neural.models.match_tensor.match_tensor import (
-    RECIPES,
-    TERMS_PER_BLOCK,
-    TRAINING,
-    make_word_reader,
-    require_trained_input,
-    score_pairs,
 )
 from pt_neural.rankers.columns import distinct_queries
 from pt_neural.rankers.options import TowerOptions

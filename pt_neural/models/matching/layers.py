@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from pt_neural.models.match_tensor.encoders import Queries, RowLinear
+from pt_neural.models.matching.encoders import Queries, RowLinear
 from pt_neural.rankers.readers.word_sequences import WordGroups, WordTexts
 
 Similarity = Literal["cosine", "dot", "exact"]
@@ -173,8 +173,8 @@ class SimilarityNetwork(MatchingNetwork):
         return vectors / self.vectors.dim**0.5 if self.similarity == "dot" else F.normalize(vectors, dim=-1)
 
 
-class EncodingNetwork(MatchingNetwork):
-    """Base of the networks that read the words of a text in their context, before they match two texts.
+class EncodingNetwork(nn.Module):
+    """Base of the networks that read each text by itself before they match two texts.
 
     Documents are read without the query: they can be read once for all queries, and kept.
 
@@ -191,25 +191,17 @@ class EncodingNetwork(MatchingNetwork):
         super().__init__()
         self.vectors = vectors
 
-    def encode(self, side: Literal["query", "document"], texts: WordTexts) -> Tensor:
-        """A row for each word of each text, of shape (words, columns)."""
-        raise NotImplementedError
-
     def num_rows(self, lengths: np.ndarray) -> np.ndarray:
         """Number of rows that represent documents of these lengths in words."""
-        return lengths
+        raise NotImplementedError
 
     def read_queries(self, texts: WordTexts) -> Queries:
         """The queries as they are matched with documents."""
-        rows = self.encode("query", texts)  # (words, columns)
-        lengths = texts.offsets.diff()
-        is_word = texts.padded()[1]
-        words = rows.new_zeros(*is_word.shape, rows.shape[1]).masked_scatter(is_word[..., None], rows)
-        return Queries(words, lengths, None)
+        raise NotImplementedError
 
     def read_documents(self, texts: WordTexts) -> tuple[Tensor, Tensor]:
         """Rows, document after document, and where each document starts."""
-        return self.encode("document", texts), texts.offsets
+        raise NotImplementedError
 
     def match(self, queries: Queries, rows: Tensor, offsets: Tensor, document_rows: Tensor, matches: None) -> Tensor:
         """Scores of documents, float32 of shape (groups, documents).
@@ -221,6 +213,43 @@ class EncodingNetwork(MatchingNetwork):
             document_rows: Documents of each group, int64 of shape (groups, documents).
             matches: Ignored.
         """
+        raise NotImplementedError
+
+    def forward(self, groups: WordGroups) -> Tensor:
+        """Scores, float32 of shape (groups, documents)."""
+        queries = self.read_queries(groups.queries).take(groups.query_rows)
+        return self.match(queries, *self.read_documents(groups.documents), groups.document_rows, None)
+
+
+class ContextNetwork(EncodingNetwork, MatchingNetwork):
+    """Base of the networks that read the words of a text in their context, and match each two words of two texts."""
+
+    def encode(self, side: Literal["query", "document"], texts: WordTexts) -> Tensor:
+        """A row for each word of each text, of shape (words, columns)."""
+        raise NotImplementedError
+
+    def cells(self, queries: Tensor, documents: Tensor) -> Tensor:
+        """Cells of (groups, query words, columns) with (groups, documents, document words, columns)."""
+        raise NotImplementedError
+
+    def num_rows(self, lengths: np.ndarray) -> np.ndarray:
+        """One for each word."""
+        return lengths
+
+    def read_queries(self, texts: WordTexts) -> Queries:
+        """The queries as they are matched with documents."""
+        rows = self.encode("query", texts)  # (words, columns)
+        lengths = texts.offsets.diff()
+        is_word = texts.padded()[1]
+        words = rows.new_zeros(*is_word.shape, rows.shape[1]).masked_scatter(is_word[..., None], rows)
+        return Queries(words, lengths, None)
+
+    def read_documents(self, texts: WordTexts) -> tuple[Tensor, Tensor]:
+        """A row for each word, document after document, and where each document starts."""
+        return self.encode("document", texts), texts.offsets
+
+    def match(self, queries: Queries, rows: Tensor, offsets: Tensor, document_rows: Tensor, matches: None) -> Tensor:
+        """Scores of documents; see :meth:`EncodingNetwork.match`."""
         return self.score_cells(self.pair(queries, rows, offsets, document_rows))
 
     def pair(self, queries: Queries, rows: Tensor, offsets: Tensor, document_rows: Tensor) -> Interaction:
@@ -235,19 +264,10 @@ class EncodingNetwork(MatchingNetwork):
         mask = query_mask[:, None, :, None] & document_mask[:, :, None]
         return Interaction(self.cells(queries.words, documents), mask, query_mask, lengths)
 
-    def cells(self, queries: Tensor, documents: Tensor) -> Tensor:
-        """Cells of (groups, query words, columns) with (groups, documents, document words, columns)."""
-        raise NotImplementedError
-
     def interaction(self, groups: WordGroups) -> Interaction:
         """What the network sees of each pair of a batch."""
         queries = self.read_queries(groups.queries).take(groups.query_rows)
         return self.pair(queries, *self.read_documents(groups.documents), groups.document_rows)
-
-    def forward(self, groups: WordGroups) -> Tensor:
-        """Scores, float32 of shape (groups, documents)."""
-        queries = self.read_queries(groups.queries).take(groups.query_rows)
-        return self.match(queries, *self.read_documents(groups.documents), groups.document_rows, None)
 
 
 class WindowSums(nn.Module):

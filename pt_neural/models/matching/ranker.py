@@ -9,7 +9,7 @@ from torch import nn
 
 from pt_neural._arguments import checked_choice, checked_number
 from pt_neural.embeddings import EmbeddingSpaces, Space
-from pt_neural.models.match_tensor.match_tensor import read_blocks, score_pairs
+from pt_neural.models.matching.encoded import TERMS_PER_BLOCK, read_blocks, score_pairs
 from pt_neural.models.matching.layers import WordVectors
 from pt_neural.rankers.interaction import InteractionRanker, KeptReader
 from pt_neural.rankers.options import TrainedOptions
@@ -32,7 +32,6 @@ RECIPES = {
     "some": {"max_groups": 8_000, "epochs": 30, "patience": 5},
     "many": {"max_groups": 100_000, "epochs": 30, "patience": 5},
 }
-TERMS_PER_BLOCK = 16_384  # read at a time, so that intermediate results stay in the processor's cache
 
 
 class MatchingRanker(InteractionRanker):

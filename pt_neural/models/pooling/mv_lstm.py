@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pt_neural.embeddings import EmbeddingSpaces, Space
-from pt_neural.models.match_tensor.encoders import RecurrentEncoder
-from pt_neural.models.matching.layers import EncodingNetwork, Interaction, WordVectors, largest
+from pt_neural.models.matching.encoders import RecurrentEncoder
+from pt_neural.models.matching.layers import ContextNetwork, Interaction, WordVectors, largest
 from pt_neural.models.matching.ranker import Embeddings, MatchingRanker
 from pt_neural.rankers.options import KeptInteractionOptions
 from pt_neural.rankers.readers.word_sequences import WordSequences, WordTexts
@@ -92,7 +92,7 @@ class MVLSTM(MatchingRanker):
         return MVLSTMNetwork(self.word_vectors(reader), self.similarity, slices, self.units, self.top_k, self.hidden)
 
 
-class MVLSTMNetwork(EncodingNetwork):
+class MVLSTMNetwork(ContextNetwork):
     """Two encoders, similarities of states, the strongest of them, and a hidden layer.
 
     Args:

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 import pt_neural as pn
-from pt_neural.models.match_tensor import match_tensor as module
-from pt_neural.models.match_tensor.match_tensor import score_pairs
 from pt_neural.models.match_tensor.network import MatchTensorNetwork
+from pt_neural.models.matching import encoded as module
+from pt_neural.models.matching.encoded import score_pairs
 from pt_neural.rankers import Trained
 from pt_neural.rankers.readers.embedded_words import EmbeddedPairs
 from pt_neural.text import pack_texts

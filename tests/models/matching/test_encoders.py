@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from pt_neural.models.match_tensor import encoders as module
-from pt_neural.models.match_tensor.encoders import (
+from pt_neural.models.matching import encoders as module
+from pt_neural.models.matching.encoders import (
     ByteDropout,
     ConvolutionalEncoder,
     Encoded,
