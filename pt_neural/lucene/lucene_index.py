@@ -9,6 +9,8 @@ import pyterrier as pt
 
 from pt_neural.lucene.index.anserini import KIND, index_collection
 from pt_neural.lucene.index.indexer import LuceneIndexer
+from pt_neural.lucene.index.prebuilt import download
+from pt_neural.lucene.search.impact import Impact
 from pt_neural.lucene.searchable import SearchableIndex
 
 
@@ -30,6 +32,48 @@ class LuceneIndex(SearchableIndex, pt.Indexer):
 
     ARTIFACT_TYPE = KIND["type"]
     ARTIFACT_FORMAT = KIND["format"]
+
+    @classmethod
+    def from_prebuilt(cls, name: str, **options: Any) -> "LuceneIndex":
+        """One of the prebuilt indexes of Pyserini, downloaded by Pyserini where it is not there yet.
+
+        Pyserini keeps them in the folder ``PYSERINI_CACHE``, or else ``~/.cache/pyserini``.
+
+        Args:
+            name: As Pyserini names it: ``"msmarco-v1-passage"``, or ``"msmarco-v1-passage.splade-pp-ed"`` for
+                :meth:`impact`.
+            **options: ``stemmer`` and ``stopwords`` of queries, as above.
+
+        Raises:
+            ValueError: If there is no such index, or if it is one of vectors.
+            ImportError: If pyserini cannot be imported.
+            OSError: If the download fails, or is not what Pyserini expects.
+
+        Example::
+
+            index = pn.LuceneIndex.from_prebuilt("msmarco-v1-passage")  # 2.2 GB
+        """
+        return cls(download(name), **options)
+
+    def impact(self, **options: Any) -> Impact:
+        """Learned sparse retrieval over the impacts of an index that Anserini has built with ``-impact -pretokenized``.
+
+        The score of a document is the sum over the terms of the query: weight in the query times impact in the
+        document. Weights come from a column ``query_toks``, as query encoders of PyTerrier make it; without, a query
+        is cut at white space and each term weighs as much as it is frequent.
+
+        Args:
+            **options: ``num_results`` (1000), ``field`` and ``verbose`` as in :meth:`bm25`.
+
+        Returns:
+            A transformer that retrieves, or scores rows with a docno; see :meth:`Retriever.transform`.
+
+        Example::
+
+            splade = pyterrier_splade.Splade()
+            pipeline = splade.query_encoder() >> index.impact(num_results=100)
+        """
+        return Impact(self, **options)
 
     def indexer(self, **options: Any) -> LuceneIndexer:
         """A transformer that builds this index; see :class:`LuceneIndexer` for the options."""

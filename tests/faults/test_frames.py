@@ -85,6 +85,8 @@ CASES: dict[str, Callable[[], Case]] = {
     "BM25": lambda: Case(lucene().bm25(), QUERIES, "retrieves"),
     "BM25 by docno": lambda: Case(lucene().bm25(), BARE, "scores"),
     "QL": lambda: Case(lucene().ql(), QUERIES, "retrieves"),
+    "Impact": lambda: Case(lucene().impact(), QUERIES, "retrieves"),
+    "Impact by docno": lambda: Case(lucene().impact(), BARE, "scores"),
     "SDM": lambda: Case(lucene().sdm(), QUERIES, "retrieves"),
     "SDM by docno": lambda: Case(lucene().sdm(), BARE, "scores"),
     "RM3": lambda: Case(lucene().rm3(), QUERIES, "retrieves"),

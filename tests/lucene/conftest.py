@@ -28,6 +28,28 @@ def index(build, corpus):
     return build(corpus, separate_fields=["title"])
 
 
+@pytest.fixture(scope="session")
+def impacts():
+    """The impacts of four documents, as a model of learned sparse retrieval gives them; "the" is in all of them."""
+    return {
+        "d1": {"okapi": 7, "##pi": 2, "the": 1},
+        "d2": {"okapi": 3, "giraffe": 9, "the": 1},
+        "d3": {"giraffe": 1, "the": 1, "neck": 120},
+        "d4": {"the": 1},
+    }
+
+
+@pytest.fixture(scope="session")
+def impact_index(impacts, tmp_path_factory):
+    """Their index, built by Anserini as its prebuilt ones are; tests must not change it."""
+    folder = tmp_path_factory.mktemp("impacts")
+    lines = (json.dumps({"id": docno, "contents": "", "vector": vector}) for docno, vector in impacts.items())
+    (folder / "source").mkdir()
+    (folder / "source" / "vectors.jsonl").write_text("\n".join(lines))
+    options = {"positions": False, "options": ["-impact", "-pretokenized"], "verbose": False}
+    return LuceneIndex(folder / "index").index_collection("JsonVectorCollection", folder / "source", **options)
+
+
 @pytest.fixture
 def own_index(index, tmp_path):
     """A copy of the index, which the test may change."""

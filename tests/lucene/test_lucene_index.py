@@ -23,6 +23,7 @@ INDEX = LuceneIndex("nowhere")
 
 TestBM25 = pt.testing.transformer_test_class(lambda: INDEX.bm25())
 TestSDM = pt.testing.transformer_test_class(lambda: INDEX.sdm())
+TestImpact = pt.testing.transformer_test_class(lambda: INDEX.impact())
 TestRM3 = pt.testing.transformer_test_class(lambda: INDEX.rm3())
 TestLatentConceptExpansion = pt.testing.transformer_test_class(lambda: LatentConceptExpansion(INDEX))
 TestTextLoader = pt.testing.transformer_test_class(lambda: INDEX.text_loader())
@@ -205,7 +206,7 @@ def test_relative_paths_follow_a_change_of_directory(corpus, tmp_path, monkeypat
 
 
 def test_empty_frames_have_all_columns_and_need_no_index():
-    for transformer in (INDEX.bm25(), INDEX.ql(), INDEX.sdm(), INDEX.rm3()):
+    for transformer in (INDEX.bm25(), INDEX.ql(), INDEX.impact(), INDEX.sdm(), INDEX.rm3()):
         found = transformer(pd.DataFrame(columns=["qid", "query"]))
         assert list(found.columns) == ["qid", "query", "docno", "score", "rank"]
         assert found.dtypes[["score", "rank"]].tolist() == [np.float64, np.int64]

@@ -134,6 +134,7 @@ IMPOSSIBLE = {
         {"window": 1},
         {"window": "8"},
     ],
+    "impact": [{"num_results": 0}],
     "rm3": [{"base": "tfidf"}, {"fb_docs": 0}, {"original_weight": 1.5}],
 }
 
@@ -149,11 +150,12 @@ def test_short_names_equality_and_pickles(index):
     name = index.path.name
     assert repr(index.bm25()) == f"BM25('{name}', k1=0.9, b=0.4)"
     assert repr(index.ql(mu=5, field="title", num_results=7)) == f"QL('{name}', mu=5, field='title', num_results=7)"
-    for make in (index.bm25, index.ql, index.sdm, index.rm3, index.text_loader):
+    for make in (index.bm25, index.ql, index.impact, index.sdm, index.rm3, index.text_loader):
         assert make() == make()
         assert hash(make()) == hash(make())
         assert pickle.loads(pickle.dumps(make())) == make()
-    assert len({index.bm25(), index.bm25(k1=1), index.ql(), index.sdm(), index.sdm("bm25"), index.rm3()}) == 6
+    different = {index.bm25(), index.bm25(k1=1), index.ql(), index.impact(), index.sdm(), index.sdm("bm25"), index.rm3()}
+    assert len(different) == 7
     assert LuceneIndex(index.path, stemmer="none").bm25() != index.bm25()
 
 
