@@ -307,7 +307,7 @@ def _same(row: dict, other: dict) -> bool:
 
 def require_same_neighbours(name: str, found: pd.DataFrame) -> None:
     """Fail if the result of the last rows depends on the others."""
-    expected, own = of_neighbours(name), found[[qid == "neighbour" for qid in found["qid"]]]
+    expected, own = of_neighbours(name), found[np.array([qid == "neighbour" for qid in found["qid"]], dtype=bool)]
     keys = [column for column in ("docno",) if column in expected]
     own = own.drop_duplicates(["qid", *keys]) if len(own) > len(expected) else own
     own = own.sort_values(keys) if keys else own
