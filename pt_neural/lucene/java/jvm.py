@@ -242,8 +242,9 @@ def _join(jnius: ModuleType) -> None:
     version = jnius.autoclass("java.lang.System").getProperty("java.specification.version")
     if int(version.rpartition(".")[2]) < MINIMUM_JAVA:
         raise JavaError(
-            f"Another library has started Java {version} in this process, but Lucene needs Java {MINIMUM_JAVA} "
-            "or newer; set JAVA_HOME to a newer Java, or call pt_neural.lucene.start_java() before that library"
+            f"Another library has started Java {version} in this process, but Lucene needs Java {MINIMUM_JAVA} or "
+            "newer; in a new process, call pt_neural.lucene.start_java() first, with JAVA_HOME unset, so that the Java "
+            "that pip installed is used; or set JAVA_HOME to a newer Java (if Pyserini comes first, a whole JDK)"
         )
     for name, jar in jars().items():
         if not _has_class(jnius, name):

@@ -21,9 +21,7 @@ class Impact(Retriever):
     label = "Impact"
     parameters = ()
 
-    def __init__(
-        self, index: IndexDirectory, *, field: str = CONTENTS, num_results: int = 1000, verbose: bool = False
-    ):
+    def __init__(self, index: IndexDirectory, *, field: str = CONTENTS, num_results: int = 1000, verbose: bool = False):
         super().__init__(index, field=field, num_results=num_results, verbose=verbose)
 
     def similarity(self) -> Similarity:

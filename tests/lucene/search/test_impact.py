@@ -31,7 +31,7 @@ def test_queries_that_find_nothing(impact_index):
     assert impact_index.impact()(topics)["qid"].tolist() == [3]
     weights = pd.DataFrame({"qid": range(3), "query_toks": [{}, None, {"neck": 0.5}]})
     assert impact_index.impact()(weights)["score"].tolist() == [60.0]
-    with pytest.raises(ValueError, match="Impact.*weight of 'neck' is -1"):
+    with pytest.raises(ValueError, match=r"Impact.*weight of 'neck' is -1"):
         impact_index.impact()(weights.assign(query_toks=[{"neck": -1}] * 3))
 
 

@@ -154,7 +154,15 @@ def test_short_names_equality_and_pickles(index):
         assert make() == make()
         assert hash(make()) == hash(make())
         assert pickle.loads(pickle.dumps(make())) == make()
-    different = {index.bm25(), index.bm25(k1=1), index.ql(), index.impact(), index.sdm(), index.sdm("bm25"), index.rm3()}
+    different = {
+        index.bm25(),
+        index.bm25(k1=1),
+        index.ql(),
+        index.impact(),
+        index.sdm(),
+        index.sdm("bm25"),
+        index.rm3(),
+    }
     assert len(different) == 7
     assert LuceneIndex(index.path, stemmer="none").bm25() != index.bm25()
 
