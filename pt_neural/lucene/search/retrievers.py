@@ -67,7 +67,7 @@ class Retriever(pt.Transformer):
         Args:
             inp: Frame with ``qid`` and ``query``. An empty or missing query finds nothing. With a column ``docno``,
                 rows are scored. If there is a column ``query_toks`` (dicts from analysed term to weight >= 0),
-                BM25 and QL use it in place of ``query``; SDM takes its terms from it, but its windows
+                BM25, QL and Impact use it in place of ``query``; SDM takes its terms from it, but its windows
                 from ``query``; RM3 ignores it.
 
         Returns:
