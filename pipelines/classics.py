@@ -1,9 +1,10 @@
 """All rankers of the package on one collection: alone, mixed with a tuned BM25, and what they cost.
 
 Every ranker re-ranks the candidates of BM25, whose k1 and b were chosen on dev queries, as were the weights of the
-mixtures. Trained rankers have the settings of their recipes. A prior for short documents shows what a mixture gains by
-length alone. The costs are seconds of fitting, and milliseconds of re-ranking the candidates of a query by docno, one
-query at a time: from stored vectors where a ranker can store them, else from a forward index.
+mixtures. Trained rankers have the settings of their recipes; with ``--small`` the sizes of ``small()``, 2,000 groups in
+an epoch, and 100 dev queries. A prior for short documents shows what a mixture gains by length alone. The costs are
+seconds of fitting, and milliseconds of re-ranking the candidates of a query by docno, one query at a time: from stored
+vectors where a ranker can store them, else from a forward index.
 """
 
 import argparse
@@ -32,6 +33,7 @@ TRAINED = (
     *("DSSM", "CLSM", "SSI", "SSM", "Duet", "DRMM", "MatchTensor"),
     *("KNRM", "ConvKNRM", "TK", "MatchPyramid", "PACRR", "ARCI", "ARCII", "DRMMTKS", "MVLSTM", "ANMM"),
 )
+SMALL_TRAINING = {"epochs": 20, "patience": 3, "max_groups": 2000, "dev_queries": 100}
 STATISTICAL: Mapping[str, Mapping[str, Any]] = {  # fitted to documents or to pairs of queries and documents
     "TFIDF": {"sublinear_tf": True},
     "LSA": {"dim": 200},
@@ -81,6 +83,7 @@ def options() -> argparse.Namespace:
     arguments.add_argument("--fields", nargs="+", default=list(FIELDS), help="fields that all rankers read")
     arguments.add_argument("--depth", type=int, default=100, help="candidates per query")
     arguments.add_argument("--queries", type=int, help="sample size of dev and of test queries; None: all")
+    arguments.add_argument("--small", action="store_true", help="networks and epochs of small sizes, for a laptop")
     arguments.add_argument("--max-time", help='longest time that a model may train, such as "00:00:10:00"; None: any')
     return parsed(arguments)
 
@@ -140,8 +143,12 @@ class Rankers(TrainedRankers):
 
     def _trained(self, spec: ModelSpec, seed: int, examples: Sequence[pd.DataFrame]) -> pt.Transformer:
         print(f"{spec.name}, seed {seed}", flush=True)
-        training = pn.Training(seed=seed, dev_queries=500, max_time=self.arguments.max_time)
+        small = self.arguments.small
+        limits = SMALL_TRAINING if small else {"dev_queries": 500}
+        training = pn.Training(seed=seed, max_time=self.arguments.max_time, **limits)
         options = {"documents": self.documents, "fields": self.documents.fields}
+        if small:
+            options |= spec.model.small_sizes
         if "spaces" in spec.model.components:
             options["spaces"] = self._spaces
         model = spec.model.recipe(len(self.collection.train.judged), training=training, **options)

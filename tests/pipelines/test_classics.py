@@ -12,7 +12,7 @@ def results(run):
         recipe = {"layers": (8, 4), "negatives": "retrieved", "epochs": 2}
         patch.setattr(classics.pn.DSSM, "recipes", {"few": recipe})
         patch.setattr(classics.pn.CLSM, "recipes", {"few": {"filters": 8, "dim": 4, "epochs": 2}})
-        return run(classics, "--models", "DSSM", "CLSM", "TFIDF", "--seeds", "1", "2", "--depth", "10")
+        return run(classics, "--models", "DSSM", "CLSM", "TFIDF", "--seeds", "1", "2", "--depth", "10", "--small")
 
 
 def test_each_ranker_alone_and_mixed_with_each_seed(results):
