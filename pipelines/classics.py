@@ -33,7 +33,7 @@ TRAINED = (
     *("DSSM", "CLSM", "SSI", "SSM", "Duet", "DRMM", "MatchTensor"),
     *("KNRM", "ConvKNRM", "TK", "MatchPyramid", "PACRR", "ARCI", "ARCII", "DRMMTKS", "MVLSTM", "ANMM"),
 )
-SMALL_TRAINING = {"epochs": 20, "patience": 3, "max_groups": 2000, "dev_queries": 100}
+SMALL_TRAINING = {"max_groups": 2000, "dev_queries": 100}
 STATISTICAL: Mapping[str, Mapping[str, Any]] = {  # fitted to documents or to pairs of queries and documents
     "TFIDF": {"sublinear_tf": True},
     "LSA": {"dim": 200},

@@ -1,8 +1,9 @@
-"""Tables 5, 6 and 7 and Figure 3 of the CLSM paper (Shen et al., 2014), on any dataset with training queries.
+"""Tables 2, 5, 6 and 7 and Figure 3 of the CLSM paper (Shen et al., 2014), on any dataset with training queries.
 
-Each table is made twice: telescoped, with the top k documents of the first stage re-ranked, and with all documents
-ranked. Tables 6 and 7 compare the CLSM with the DSSM as trained with J = 50 if both are among the rows, else with
-in-batch negatives, else with J = 4.
+Each table of rankings is made twice: telescoped, with the top k documents of the first stage re-ranked, and with all
+documents ranked. Tables 6 and 7 compare the CLSM with the DSSM as trained with J = 50 if both are among the rows, else
+with in-batch negatives, else with J = 4. Table 2 has the words with most contexts in the test queries, read by the CLSM
+of the first seed.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import pandas as pd
 from ir_measures import nDCG
 
 from pipelines.clsm import statistical
+from pipelines.clsm.contexts import context_table
 from pipelines.clsm.figures import figures
 from pipelines.clsm.rankers import LEARNED, MIXED, SETTINGS, Rankers
 from pipelines.common.arguments import parsed, training_parser
@@ -50,6 +52,8 @@ def main() -> None:
         if windows:
             rows = [dssm.name, *map(rankers.learned, windows)]
             tables.save(6, rows, {dssm.name: "α", window_name(clsm.name, 1): "β"})
+        contexts = context_table(rankers.models[clsm.name][arguments.seeds[0]], collection.test.judged["query"])
+        workspace.save_table("table2", contexts.round(3), f"Table 2. {workspace.collection.label}, words in context")
         grades = {setting: tables.save_top_grades(setting, clsm.name, dssm.name) for setting in SETTINGS}
     rankers.save_histories()
     workspace.save_settings(bm25=repr(rankers.bm25), alpha=rankers.alphas(), rows=rankers.statistical.settings)

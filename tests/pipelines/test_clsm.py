@@ -10,6 +10,7 @@ from ir_measures import nDCG
 
 from pipelines.clsm import __main__ as clsm
 from pipelines.clsm import figures, statistical
+from pipelines.clsm.contexts import context_table
 from pipelines.clsm.rankers import LEARNED
 from pipelines.common.collection import Split
 from pipelines.common.comparison import Comparison
@@ -204,3 +205,25 @@ def test_pseudo_queries_train_where_there_are_no_others(run, test_only):
     table = (results / "table5-all-documents.md").read_text()
     assert all(f"| {name} † |" in table for name in ("WTM", "DSSM (in-batch)", "BM25 + DSSM (in-batch)"))
     assert "| BM25 |" in table
+
+
+def test_table_2_has_the_nearest_and_furthest_contexts(results):
+    table = pd.read_csv(results / "table2.csv")
+    assert table.columns.tolist() == ["word", "first", "context", "similarity"]
+    for (word, first), rows in table.groupby(["word", "first"]):
+        assert first.split()[1] == word
+        assert all(context.split()[1] == word for context in rows["context"])
+        assert rows["similarity"].is_monotonic_decreasing
+        assert rows["similarity"].between(-1, 1).all()
+
+
+def test_words_with_most_contexts_are_compared_with_their_most_frequent_one():
+    class Model:
+        def context_similarities(self, word, contexts):
+            return pd.DataFrame({"context": contexts[1:], "similarity": np.arange(len(contexts) - 1) / 10})
+
+    queries = ["my foreign key in", "a foreign key in", "primary key of", "the public key ring", "press home page"]
+    table = context_table(Model(), queries, words=1)
+    assert table[["word", "first"]].drop_duplicates().to_numpy().tolist() == [["key", "foreign key in"]]
+    assert table["context"].tolist() == ["public key ring", "primary key of"]  # the nearest first
+    assert context_table(Model(), ["two words"]).empty

@@ -3,15 +3,20 @@
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, Unpack
 
+import numpy as np
+import pandas as pd
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pt_neural._arguments import checked_choice, checked_number
 from pt_neural.models.clsm.dssm import TOWERS, TRAINING, checked_towers
-from pt_neural.models.clsm.layers import CosineTowers, max_over_windows
+from pt_neural.models.clsm.layers import CosineTowers, max_over_windows, window_rows
 from pt_neural.rankers.options import TowerOptions
 from pt_neural.rankers.readers.hashed_ngrams import HashedNgrams, HashedTexts, HashingLayer
+from pt_neural.rankers.readers.reader import to_device
 from pt_neural.rankers.towers import TowerRanker
+from pt_neural.text import tokenise
 
 
 class CLSM(TowerRanker):
@@ -94,6 +99,49 @@ class CLSM(TowerRanker):
         """Two new towers, or one."""
         tower = ConvolutionalTower(len(reader.hashing), self.window, self.filters, self.dim)
         return CosineTowers(tower, shared=self.shared)
+
+    def context_similarities(
+        self, word: str, contexts: Sequence[str], *, side: Literal["query", "document"] = "query"
+    ) -> pd.DataFrame:
+        """How similar a word's feature vector in one context is to those in others (section 3.3, Table 2).
+
+        The feature vector of a word is what the convolutional layer makes of the window around it, h_t in equation 2.
+
+        Args:
+            word: The word; it is split from the contexts, and lowercased, as texts are.
+            contexts: Short texts that have the word, whose first occurrence counts. The others are compared with the
+                first.
+            side: Which of the two networks reads them.
+
+        Returns:
+            ``context`` and ``similarity``, a cosine, in the order of the contexts; a row for each but the first.
+
+        Raises:
+            ValueError: If a context does not have the word among the terms that are read, or there are none to compare.
+
+        Example::
+
+            clsm.context_similarities("key", ["key of a dictionary", "primary key", "press a key"])
+        """
+        checked_choice("side", side, ("query", "document"))
+        network, (term,) = self._fitted(), tokenise(word)[:1] or [word]
+        if len(contexts) < 2:
+            raise ValueError("context_similarities compares contexts with the first: give two or more")
+        places = []
+        for context in contexts:
+            terms = tokenise(context)[: self.max_terms]
+            if term not in terms:
+                raise ValueError(f"the context {context!r:.80} does not have the word {word!r}")
+            places.append(terms.index(term))
+        texts = self.reader.read_queries(list(contexts)).take(np.arange(len(contexts)))
+        texts = to_device(texts, next(network.parameters()).device)
+        with torch.inference_mode():
+            projections = network.tower(side).project(texts)
+            rows = window_rows(texts.words, texts.offsets, self.window, len(projections) // self.window - 1)
+            windows = rows[texts.offsets[:-1] + torch.tensor(places, device=rows.device)]
+            features = torch.tanh(projections[windows].sum(1))  # (contexts, filters)
+            similarities = F.cosine_similarity(features[:1], features[1:])
+        return pd.DataFrame({"context": list(contexts[1:]), "similarity": similarities.cpu().numpy()})
 
     def __repr__(self) -> str:
         return f"CLSM(window={self.window})"

@@ -177,3 +177,32 @@ def test_texts_without_letter_ngrams_cannot_be_trained_on():
 
 
 QUICK = pn.Training(epochs=1, verbose=False, device="cpu")
+
+
+@pytest.mark.parametrize("window", [1, 3])
+@pytest.mark.parametrize("side", ["query", "document"])
+def test_context_similarities_are_cosines_of_feature_vectors(window, side, with_random_weights):
+    model = with_random_weights(pn.CLSM(window, filters=6, dim=4), [*TEXTS, *TOPICS])
+    contexts = ["the Boat of boys", "be a boat", "boat river boat"]
+    reference = Reference(model, side)
+    first, *others = (
+        np.tanh(reference.w_c @ reference.windows(context)[tokenise(context).index("boat")]) for context in contexts
+    )
+    expected = [h @ first / (np.linalg.norm(h) * np.linalg.norm(first)) for h in others]
+    found = model.context_similarities("boat", contexts, side=side)
+    assert found["context"].tolist() == contexts[1:]
+    np.testing.assert_allclose(found["similarity"], expected, atol=1e-5)
+    if window == 1:
+        np.testing.assert_allclose(expected, 1)  # a word alone has no context
+
+
+def test_context_similarities_need_the_word_and_something_to_compare(with_random_weights):
+    model = with_random_weights(pn.CLSM(filters=6, dim=4, max_terms=2), TEXTS)
+    with pytest.raises(ValueError, match="'a girl' does not have the word 'boat'"):
+        model.context_similarities("boat", ["boat", "a girl"])
+    with pytest.raises(ValueError, match="does not have the word 'boat'"):
+        model.context_similarities("boat", ["boat", "beyond the boat"])
+    with pytest.raises(ValueError, match="give two or more"):
+        model.context_similarities("boat", ["boat"])
+    with pytest.raises(RuntimeError, match="fit"):
+        pn.CLSM().context_similarities("boat", ["boat", "a boat"])
