@@ -148,7 +148,7 @@ class Rankers(TrainedRankers):
         training = pn.Training(seed=seed, max_time=self.arguments.max_time, **limits)
         options = {"documents": self.documents, "fields": self.documents.fields}
         if small:
-            options |= spec.model.small_sizes
+            options |= getattr(spec.model, "small_sizes", {})  # SSI has none
         if "spaces" in spec.model.components:
             options["spaces"] = self._spaces
         model = spec.model.recipe(len(self.collection.train.judged), training=training, **options)

@@ -23,7 +23,7 @@ BETAS, FEEDBACK_DOCS = (0.25, 0.5, 1.0), (2, 5, 10, 20)
 FEEDBACK_QUERIES = 50  # dev queries, with all documents ranked, to choose Rocchio's settings
 ALPHAS = 51
 NEGATIVES = 8  # random ones per link in each epoch
-PAIR_KINDS = ("full", "sparse", "hash")  # kinds of W that weigh pairs of words
+PAIR_KINDS = ("full", "off-diagonal", "sparse", "hash")  # kinds of W that weigh pairs of words
 
 
 @dataclass(frozen=True)

@@ -71,6 +71,12 @@ class Learner:
         """Learn W at once (sections 2.3.1 and 2.3.2)."""
         self._run(network, network.parts(), self._rates(network))
 
+    def learn_off_diagonal(self, network: Network) -> None:
+        """Learn W with zeros on its diagonal (section 4.1, footnote 12)."""
+        shape = network.shape
+        active = ~np.eye(shape.query_terms, shape.document_terms, dtype=bool)
+        self._run(network, network.parts(active.ravel()), self._rates(network))
+
     def learn_sparse(self, network: Network, nonzeros: int, rounds: int) -> None:
         """Algorithm 2: learn, drop the smallest weights of each row of W, and learn the others again.
 

@@ -35,13 +35,24 @@ from pt_neural.training.run import Records
 from pt_neural.training.sampling import GroupBatches
 from pt_neural.training.settings import RECIPES
 
-Kind = Literal["diagonal", "full", "sparse", "symmetric", "low-rank", "low-rank-diagonal", "hash", "correlated-hash"]
+Kind = Literal[
+    "diagonal",
+    "full",
+    "off-diagonal",
+    "sparse",
+    "symmetric",
+    "low-rank",
+    "low-rank-diagonal",
+    "hash",
+    "correlated-hash",
+]
 KINDS = get_args(Kind)
 WITH_VECTORS = ("symmetric", "low-rank", "low-rank-diagonal", "correlated-hash")
-OF_ONE_VOCABULARY = ("diagonal", "symmetric", "low-rank-diagonal", "correlated-hash")
+OF_ONE_VOCABULARY = ("diagonal", "off-diagonal", "symmetric", "low-rank-diagonal", "correlated-hash")
 LEARNING_RATES = {
     "diagonal": 10.0,
     "full": 1.0,
+    "off-diagonal": 1.0,
     "sparse": 1.0,
     "symmetric": 0.05,
     "low-rank": 0.05,
@@ -79,7 +90,8 @@ class SSI(RepresentationRanker, pt.Estimator):
     - ``"symmetric"``: U'U + I; ``"low-rank-diagonal"``: U'V + D, with a learned weight for each exact match;
     - ``"diagonal"``: D alone, which re-weights tf-idf;
     - ``"full"``: unconstrained, for small vocabularies; ``"sparse"``: only the largest weights of each row of such a W
-      (algorithm 2);
+      (algorithm 2); ``"off-diagonal"``: unconstrained, but 0 for each word with itself, so that only different words
+      count (section 4.1, "Ignoring the Diagonal");
     - ``"hash"``: weights that random pairs of words share (hash kernels, equation 5), plus αI;
     - ``"correlated-hash"``: low rank for the frequent words, and a second low-rank model, trained by itself, in which
       words or 2-grams are replaced by the frequent words that they occur with, added with a factor that is chosen on
@@ -102,7 +114,7 @@ class SSI(RepresentationRanker, pt.Estimator):
         kind: What W is made of.
         dim: N, rows of U and V; the paper has 50 to 500.
         identity: Whether there is an identity term, or for ``"full"`` and ``"sparse"`` whether W starts as one; None
-            wherever queries and documents share a vocabulary.
+            wherever queries and documents share a vocabulary, except with ``"off-diagonal"``.
         shared_vocabulary: Whether a word of a query is the same word in a document.
         min_count: Words that occur less often are left out.
         max_terms: Number of most frequent words to keep in each vocabulary (D in the paper); None keeps all.
@@ -355,7 +367,7 @@ class SSI(RepresentationRanker, pt.Estimator):
             shape["diagonal"] = "identity" if self.identity else "none"
         if self.kind in ("diagonal", "low-rank-diagonal"):
             shape["diagonal"] = "learned"
-        if self.kind in ("full", "sparse"):
+        if self.kind in ("full", "off-diagonal", "sparse"):
             shape |= {"pairs": _affordable(query_terms, document_terms), "starts_at_identity": self.identity}
         if self.kind == "hash":
             shape |= {"pairs": self.hash_size, "shared_pairs": True, "diagonal": "factor" if self.identity else "none"}
@@ -416,6 +428,8 @@ class SSI(RepresentationRanker, pt.Estimator):
             learner.learn_sparse(network, self.nonzeros, self.rounds)
         elif self.kind == "correlated-hash":
             learner.learn_mixed(network)
+        elif self.kind == "off-diagonal":
+            learner.learn_off_diagonal(network)
         else:
             learner.learn(network)
 
@@ -563,7 +577,9 @@ def _checked_identity(kind: str, *, shared_vocabulary: bool, identity: bool | No
         raise ValueError("the identity matches equal words, which two vocabularies do not have: leave identity out")
     if kind in ("diagonal", "low-rank-diagonal") and identity is False:
         raise ValueError(f"kind={kind!r} has a diagonal; without one choose kind='low-rank', identity=False")
-    return shared_vocabulary if identity is None else bool(identity)
+    if kind == "off-diagonal" and identity:
+        raise ValueError(f"kind={kind!r} has no diagonal, and so no identity; for one choose kind='full'")
+    return shared_vocabulary and kind != "off-diagonal" if identity is None else bool(identity)
 
 
 def _affordable(query_terms: int, document_terms: int) -> int:

@@ -65,11 +65,12 @@ LEARNERS = {
     "symmetric": {"dim": 32},
     "low-rank-diagonal": {"dim": 32},
     "full": {},
+    "off-diagonal": {},
     "sparse": {"nonzeros": 4, "rounds": 2},
     "hash": {"hash_size": 50_000},
     "correlated-hash": {"dim": 32},
 }
-RATES = {"full": 1.0, "sparse": 1.0, "hash": 1.0}
+RATES = {"full": 1.0, "off-diagonal": 1.0, "sparse": 1.0, "hash": 1.0}
 
 
 @pytest.mark.parametrize("kind", LEARNERS)
@@ -91,6 +92,16 @@ def test_a_diagonal_knows_no_synonyms(synonyms):
     assert first_share(model, test) < 0.05
     W = model.word_weights().to_numpy()
     assert np.array_equal(W, np.diag(np.diag(W)))
+
+
+def test_without_a_diagonal_only_different_words_count(synonyms):
+    train, _ = synonyms
+    model = pn.SSI("off-diagonal", training=training(learning_rate=1.0)).fit(train, qrels(train))
+    W = model.word_weights().to_numpy()
+    assert np.abs(W).max() > 0.1
+    assert not np.diag(W).any()
+    alone = pd.DataFrame({"qid": ["q"], "query": ["x1"], "docno": ["d"], "text": ["x1"]})
+    assert model.transform(alone)["score"].tolist() == [0]
 
 
 def test_w_pairs_the_synonyms(synonyms):
