@@ -1,9 +1,9 @@
-"""Tables 2, 5, 6 and 7 and Figure 3 of the CLSM paper (Shen et al., 2014), on any dataset with training queries.
+"""Tables 2 and 4 to 7 and Figures 2 and 3 of the CLSM paper (Shen et al., 2014), on any dataset with training queries.
 
 Each table of rankings is made twice: telescoped, with the top k documents of the first stage re-ranked, and with all
 documents ranked. Tables 6 and 7 compare the CLSM with the DSSM as trained with J = 50 if both are among the rows, else
 with in-batch negatives, else with J = 4. Table 2 has the words with most contexts in the test queries, read by the CLSM
-of the first seed.
+of the first seed. Table 4 compares BM25 over single fields, which --single-fields names, the worst of the paper first.
 """
 
 import argparse
@@ -16,17 +16,18 @@ from ir_measures import nDCG
 
 from pipelines.clsm import statistical
 from pipelines.clsm.contexts import context_table
-from pipelines.clsm.figures import figures
-from pipelines.clsm.rankers import LEARNED, MIXED, SETTINGS, Rankers
+from pipelines.clsm.figures import figures, text_lengths
+from pipelines.clsm.rankers import DEPTH, LEARNED, MIXED, SETTINGS, WORDS, Rankers
 from pipelines.common.arguments import parsed, training_parser
 from pipelines.common.collection import Split
 from pipelines.common.comparison import Comparison
+from pipelines.common.first_stage import tuned_bm25
 from pipelines.common.trained import training_collection
 from pipelines.common.workspace import Workspace
 
 MEASURES = [nDCG @ 1, nDCG @ 3, nDCG @ 10]
-UNTRAINED = [*(key for key in statistical.PAPER if key not in statistical.LEARNED), "lsa"]
-ROWS = [*statistical.PAPER, *LEARNED, "lsa", *MIXED]
+UNTRAINED = [WORDS, *(key for key in statistical.PAPER if key not in statistical.LEARNED), "lsa"]
+ROWS = [WORDS, *statistical.PAPER, *LEARNED, "lsa", *MIXED]
 DEFAULT = [row for row in ROWS if "shared" not in row]  # the paper has one network for queries and one for documents
 PAIRS = [("dssm-50", "clsm-50"), ("dssm", "clsm"), ("dssm-4", "clsm-4"), ("dssm-shared", "clsm-shared")]
 PHRASES = statistical.STATISTICAL["ptm"].name
@@ -38,6 +39,8 @@ def main() -> None:
     arguments = options()
     collection = training_collection(arguments, [row for row in ROWS if row not in UNTRAINED], UNTRAINED)
     workspace = Workspace(arguments, "clsm", collection)
+    if arguments.single_fields:
+        save_table_4(workspace, arguments.single_fields)
     rankers = Rankers(workspace, arguments)
     rows = ["BM25", *(rankers.add(key) for key in ROWS if key in arguments.models)]
     tables, grades = Tables(rankers), {}
@@ -57,6 +60,7 @@ def main() -> None:
         grades = {setting: tables.save_top_grades(setting, clsm.name, dssm.name) for setting in SETTINGS}
     rankers.save_histories()
     workspace.save_settings(bm25=repr(rankers.bm25), alpha=rankers.alphas(), rows=rankers.statistical.settings)
+    workspace.save_picture("figure2", text_lengths(rankers.documents, collection.test.judged["query"]))
     for name, figure in figures(rankers, grades):
         workspace.save_picture(name, figure)
     print(f"\nTables, runs and figures are in {workspace.results}.")
@@ -66,7 +70,19 @@ def options() -> argparse.Namespace:
     """The arguments of the pipeline."""
     arguments = training_parser(__doc__, ROWS, DEFAULT)
     arguments.add_argument("--windows", type=int, nargs="*", default=[1, 3, 5], help="rows of Table 6; none: no table")
+    arguments.add_argument("--single-fields", nargs="*", default=[], help="rows of Table 4, such as text title")
     return parsed(arguments)
+
+
+def save_table_4(workspace: Workspace, fields: list[str]) -> None:
+    """Table 4: a tuned BM25 over each field by itself; marked if it differs from the first."""
+    comparison = Comparison(workspace.collection.test, MEASURES, workspace.runs("runs-single-fields"))
+    systems = {field: tuned_bm25(workspace, (field,)) % DEPTH for field in fields}
+    comparison.add(systems)
+    caption = (
+        f"Table 4. {workspace.collection.label}, BM25 over single fields; α differs from {fields[0]} with p < 0.05"
+    )
+    comparison.save(workspace, "table4", fields, {fields[0]: "α"}, caption)
 
 
 def window_name(name: str, window: int) -> str:

@@ -1,17 +1,21 @@
-"""Figure 3 of the CLSM paper, learning curves, and mixtures."""
+"""Figures 2 and 3 of the CLSM paper, learning curves, and mixtures."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from ir_measures import nDCG
 
+import pt_neural as pn
 from pipelines.clsm.rankers import Rankers
 from pipelines.common.comparison import alpha_picture
 from pt_neural.experiment.pictures import COLOURS
+from pt_neural.text import tokenise
 
 DEV = f"dev {nDCG @ 10}"  # the column of a model's history
+LENGTHS_SHOWN = 0.95  # of the lengths have bins of their own in Figure 2
+LENGTH_BINS = 40
 TITLES = {"telescoped": "BM25's candidates re-ranked", "all-documents": "all documents ranked"}
 
 
@@ -28,6 +32,26 @@ def figures(rankers: Rankers, grades: dict[str, dict[str, np.ndarray]]) -> Itera
         yield "learning", learning_curves(rankers.histories())
     if rankers.curves:
         yield "alpha", alpha_picture(rankers.mean_curves(), "Mixtures with BM25")
+
+
+def text_lengths(documents: pn.ForwardIndex, queries: Iterable[str]) -> plt.Figure:
+    """Figure 2: how many words queries and documents have; those with more than most are counted together.
+
+    Args:
+        documents: The documents, over the fields that are ranked.
+        queries: Texts of queries.
+    """
+    figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
+    counts = {"queries": np.array([len(tokenise(query)) for query in queries]), "documents": documents.all().lengths}
+    most = max(int(np.quantile(lengths, LENGTHS_SHOWN)) for lengths in counts.values())
+    edges = np.unique(np.linspace(0, most + 1, min(most + 1, LENGTH_BINS) + 1).astype(int))
+    for place, (name, lengths) in enumerate(counts.items()):
+        shares = 100 * np.histogram(np.minimum(lengths, most), edges)[0] / len(lengths)
+        label = f"{len(lengths):,} {name}, {lengths.mean():.1f} words on average"
+        ax.stairs(shares, edges, label=label, color=COLOURS[place], linestyle=("-", "--")[place], linewidth=1.6)
+    ax.set(xlabel=f"words ({most} or more together)", ylabel="percentage of texts")
+    ax.legend()
+    return figure
 
 
 def top_documents(grades: dict[str, dict[str, np.ndarray]]) -> plt.Figure:

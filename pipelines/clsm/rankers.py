@@ -9,11 +9,13 @@ from ir_measures import nDCG
 import pt_neural as pn
 from pipelines.clsm.statistical import StatisticalRankers
 from pipelines.common.comparison import System, mean_curve, mixed_over_all, tuned_by_seed
+from pipelines.common.first_stage import tuned_bm25
 from pipelines.common.trained import ModelSpec, TrainedRankers
 from pipelines.common.workspace import Workspace
 from pt_neural.experiment import AlphaCurve
 
 SETTINGS = ("telescoped", "all-documents")
+WORDS = "bm25-words"  # BM25 without stemming and with stop words, as the rows below it read text
 DEPTH = 100  # documents per query in the runs over all documents
 
 
@@ -70,6 +72,9 @@ class Rankers(TrainedRankers):
             return self.mixed(LEARNED[MIXED[key]])
         if key == "lsa":
             return self.lsa()
+        if key == WORDS:
+            bm25 = tuned_bm25(self.workspace, self.arguments.fields, analysed=False)
+            return self._put("BM25, words as below", self.candidates >> bm25, bm25 % DEPTH)
         name, reranker, retriever = self.statistical.systems(key)
         return self._put(name, reranker, retriever % DEPTH)
 

@@ -24,7 +24,7 @@ QUERIES = 300  # at most, to choose on
 FOLDS = 5  # as for alpha
 
 
-def tuned_bm25(workspace: Workspace, fields: Sequence[str] = FIELDS) -> pt.Transformer:
+def tuned_bm25(workspace: Workspace, fields: Sequence[str] = FIELDS, *, analysed: bool = True) -> pt.Transformer:
     """BM25 with the k1 and b of the best nDCG@10 on dev queries, chosen once and printed.
 
     Without dev queries they are chosen on training queries; and if there are only test queries by five folds, so that
@@ -33,15 +33,17 @@ def tuned_bm25(workspace: Workspace, fields: Sequence[str] = FIELDS) -> pt.Trans
     Args:
         workspace: Where the index and the choice are kept.
         fields: The fields of the index.
+        analysed: Whether words are stemmed, and stop words left out.
     """
-    index, collection, seed = workspace.index(fields), workspace.collection, workspace.arguments.seed
+    index, name = workspace.index(fields, analysed=analysed), "bm25" if analysed else "bm25 over words"
+    collection, seed = workspace.collection, workspace.arguments.seed
     if collection.for_choices is not None:
         split = collection.for_choices.sample(QUERIES, seed)
-        chosen = workspace.chosen("bm25", partial(_best, index, split), fields, split.topics["qid"].tolist())
+        chosen = workspace.chosen(name, partial(_best, index, split), fields, split.topics["qid"].tolist())
         bm25 = index.bm25(**chosen)
     else:
         choose = partial(_best_by_fold, index, collection.test, seed)
-        chosen = workspace.chosen("bm25 by fold", choose, fields, collection.test.topics["qid"].tolist())
+        chosen = workspace.chosen(f"{name} by fold", choose, fields, collection.test.topics["qid"].tolist())
         bm25 = BM25ByFold(index, **chosen)
     print(f"BM25: {bm25!r}", flush=True)
     return bm25

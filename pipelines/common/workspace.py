@@ -74,11 +74,12 @@ class Workspace:
             build(path)
         return load(path)
 
-    def index(self, fields: Sequence[str] = FIELDS) -> pn.LuceneIndex:
-        """The Lucene index of the collection."""
+    def index(self, fields: Sequence[str] = FIELDS, *, analysed: bool = True) -> pn.LuceneIndex:
+        """The Lucene index of the collection; if not ``analysed``, with all words and without stemming."""
+        options = {} if analysed else {"stemmer": "none", "stopwords": "none"}
         return self.built(
-            _with_fields("lucene", fields),
-            lambda path: pn.LuceneIndex(path).index(self.documents(), fields=fields),
+            _with_fields("lucene" if analysed else "lucene-words", fields),
+            lambda path: pn.LuceneIndex(path).index(self.documents(), fields=fields, **options),
             pn.LuceneIndex,
         )
 

@@ -8,6 +8,7 @@ import pyterrier as pt
 import pytest
 from ir_measures import nDCG
 
+import pt_neural as pn
 from pipelines.clsm import __main__ as clsm
 from pipelines.clsm import figures, statistical
 from pipelines.clsm.contexts import context_table
@@ -17,11 +18,11 @@ from pipelines.common.comparison import Comparison
 from pipelines.common.runs import SavedRuns
 
 SMALL = {"DSSM": {"layers": (16, 8)}, "CLSM": {"filters": 16, "dim": 8}}
-ROWS = ["ql", "unigram", "lda-100", "bltm", "lce", "ptm", "dssm-4", "clsm-4", "lsa", "bm25+dssm"]
+ROWS = ["bm25-words", "ql", "unigram", "lda-100", "bltm", "lce", "ptm", "dssm-4", "clsm-4", "lsa", "bm25+dssm"]
 OPTIONS = ["--epochs", "2", "--batch-size", "16", "--dim", "8", "--depth", "20", "--seeds", "13", "14"]
-OPTIONS += ["--models", *ROWS, "--windows", "1", "3"]
+OPTIONS += ["--models", *ROWS, "--windows", "1", "3", "--single-fields", "text"]
 NAMES = [
-    *("BM25", "ULM", "ULM, words as below", "LDA (T=100)", "BLTM", "LCE", "PTM (maxlen=3)"),
+    *("BM25", "BM25, words as below", "ULM", "ULM, words as below", "LDA (T=100)", "BLTM", "LCE", "PTM (maxlen=3)"),
     *("DSSM (J=4)", "CLSM (J=4)", "LSA", "BM25 + DSSM (in-batch)"),
 ]
 
@@ -72,7 +73,7 @@ def test_the_tables_have_their_rows(results, setting):
         assert [name for name in table if "," not in name] == ["system", "nDCG@1", "nDCG@3", "nDCG@10"]
     assert {"nDCG@10, p against BM25", "nDCG@10, p against PTM (maxlen=3)"} <= set(five)
     assert seven.columns.tolist() == ["CLSM (J=4) \\ DSSM (J=4)", "0", "1", "2"]
-    assert len(list((results / f"runs-{setting}").glob("*.res.gz"))) == 7 + 1 + 2 * 4
+    assert len(list((results / f"runs-{setting}").glob("*.res.gz"))) == 8 + 1 + 2 * 4
     for number in (5, 6, 7):
         assert (results / f"table{number}-{setting}.md").read_text().startswith(f"Table {number}, ")
 
@@ -90,7 +91,7 @@ def test_the_folder_tells_how_the_results_were_made(results):
     names = ["DSSM (J=4)", "CLSM (J=4)", "DSSM (in-batch)", "CLSM (J=4), window 1"]
     assert histories.groupby(["system", "seed"]).size().to_dict() == {(name, s): 3 for name in names for s in (13, 14)}
     assert {"epoch", "loss", "seconds", "dev nDCG@10"} <= set(histories)
-    for picture in ("figure3", "learning", "alpha", "table5-telescoped"):
+    for picture in ("figure2", "figure3", "learning", "alpha", "table5-telescoped"):
         assert (results / f"{picture}.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -129,7 +130,7 @@ def test_top_grades_are_those_of_the_run_files(results, folder):
 
 
 def test_without_training_queries_it_says_what_to_do(run, test_only):
-    with pytest.raises(SystemExit, match=r"no training queries.*split named train.*--models ql unigram plsa-100"):
+    with pytest.raises(SystemExit, match=r"no training queries.*split named train.*--models bm25-words ql unigram plsa-100"):
         run(clsm, dataset=test_only)
 
 
@@ -207,6 +208,26 @@ def test_pseudo_queries_train_where_there_are_no_others(run, test_only):
     assert "| BM25 |" in table
 
 
+@pytest.mark.long
+def test_table_4_has_single_fields(results):
+    table = pd.read_csv(results / "table4.csv")
+    assert table["system"].tolist() == ["text"]  # queries share no word with the titles of these documents
+    assert table["nDCG@10"].between(0.1, 1).all()
+
+
+def test_lengths_are_counted_in_words(tmp_path):
+    corpus = [{"docno": f"d{number}", "title": "a word " * number} for number in range(1, 5)]
+    documents = pn.ForwardIndex.build(tmp_path / "forward", corpus, fields=["title"], verbose=False)
+    ax = figures.text_lengths(documents, ["one", "two words", "now two"]).axes[0]
+    queries, texts = (patch.get_data() for patch in ax.patches)
+    at = np.searchsorted(queries.edges, [1, 2, 4, 8], side="right") - 1
+    assert queries.values[at[:2]] == pytest.approx([100 / 3, 200 / 3])
+    assert texts.values.sum() == pytest.approx(100)
+    assert "3 queries, 1.7 words on average" in ax.get_legend().get_texts()[0].get_text()
+    assert "4 documents, 5.0 words on average" in ax.get_legend().get_texts()[1].get_text()
+
+
+@pytest.mark.long
 def test_table_2_has_the_nearest_and_furthest_contexts(results):
     table = pd.read_csv(results / "table2.csv")
     assert table.columns.tolist() == ["word", "first", "context", "similarity"]
