@@ -5,7 +5,6 @@ from pathlib import Path
 # Tests that share a machine with others, one process beside another, take one core each; libraries read this once.
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 
 # Ray reads this once in a process, too. By default it writes a token into the home folder, and a process that has made
 # one cluster with tokens refuses what a second one without them asks of it, so that its actors "never ran".

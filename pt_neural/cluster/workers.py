@@ -57,7 +57,7 @@ class Workers:
     def options(self) -> dict[str, Any]:
         """What Ray is to give to each: as many threads as processors, in Java too."""
         threads = str(max(1, math.ceil(self.cpus)))
-        variables = {"OMP_NUM_THREADS": threads, "NUMBA_NUM_THREADS": threads, PROCESSORS_VARIABLE: threads}
+        variables = {"OMP_NUM_THREADS": threads, PROCESSORS_VARIABLE: threads}
         if self.heap is not None:
             variables[HEAP_VARIABLE] = self.heap
         return {"num_cpus": self.cpus, "num_gpus": self.gpus, "runtime_env": {"env_vars": variables}}

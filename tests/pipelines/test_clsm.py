@@ -130,7 +130,9 @@ def test_top_grades_are_those_of_the_run_files(results, folder):
 
 
 def test_without_training_queries_it_says_what_to_do(run, test_only):
-    with pytest.raises(SystemExit, match=r"no training queries.*split named train.*--models bm25-words ql unigram plsa-100"):
+    with pytest.raises(
+        SystemExit, match=r"no training queries.*split named train.*--models bm25-words ql unigram plsa-100"
+    ):
         run(clsm, dataset=test_only)
 
 

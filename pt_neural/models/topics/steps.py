@@ -1,10 +1,10 @@
 """The iterations of topic models: expectation maximisation of PLSA and of bilingual topics, and folding in."""
 
+import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from scipy.sparse import csr_array
 
@@ -156,9 +156,19 @@ def fold_in(
     return topics
 
 
+def num_threads() -> int:
+    """As many as processors, or as OMP_NUM_THREADS says.
+
+    Numba is not asked: to answer, it starts threads, and makes those of torch as many, whatever OMP_NUM_THREADS says.
+    """
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    first = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return int(first) if first.isdecimal() and int(first) else usable
+
+
 def in_threads(task: Callable[[int, int], object], starts: np.ndarray) -> None:
     """Call ``task(first, last)`` on consecutive blocks of rows that hold about equally many elements."""
-    threads = numba.get_num_threads()
+    threads = num_threads()
     if threads == 1 or starts[-1] < WORTH_A_THREAD:
         task(0, len(starts) - 1)
         return

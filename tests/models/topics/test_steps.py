@@ -1,9 +1,11 @@
 """Iterations of topic models beside sums by hand, plain NumPy, non-negative factorisation and scipy's optimisers."""
 
 import math
+import os
+import subprocess
+import sys
 from itertools import islice
 
-import numba
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -99,7 +101,7 @@ def test_results_are_the_same_with_any_number_of_threads(monkeypatch):
     counts, words, documents = random_start(documents=60, words=40)
     results = []
     for threads in (1, 2, 7):
-        monkeypatch.setattr(steps.numba, "get_num_threads", lambda threads=threads: threads)
+        monkeypatch.setattr(steps, "num_threads", lambda threads=threads: threads)
         last = next(islice(expectation_maximisation(blocks(counts), words, documents), 5, None))
         topics = fold_in(csr_array(counts), words, np.ones(3, "f4"))
         results.append((last.word_topics, last.document_topics, topics, last.log_likelihood))
@@ -355,13 +357,36 @@ def test_what_no_topic_shares_stays_finite():
     np.testing.assert_allclose(now.topics.sum(1), 1, rtol=1e-6)
 
 
-def test_bilingual_results_do_not_depend_on_threads():
-    start, threads = made(300, 8, 40, 60), numba.get_num_threads()
-    many = iterations(start, 4)[-1]
-    try:
-        numba.set_num_threads(1)
-        one = iterations(start, 4)[-1]
-    finally:
-        numba.set_num_threads(threads)
+def test_bilingual_results_do_not_depend_on_threads(monkeypatch):
+    monkeypatch.setattr(steps, "WORTH_A_THREAD", 0)
+    start, ends = made(300, 8, 40, 60), []
+    for threads in (1, 3):
+        monkeypatch.setattr(steps, "num_threads", lambda threads=threads: threads)
+        ends.append(iterations(start, 4)[-1])
+    one, many = ends
     for name in ("query_topics", "document_topics", "topics"):
         np.testing.assert_array_equal(getattr(one, name), getattr(many, name))
+
+
+def test_threads_are_those_that_omp_allows(monkeypatch):
+    for setting, expected in {"1": 1, " 3": 3, "4,2": 4}.items():
+        monkeypatch.setenv("OMP_NUM_THREADS", setting)
+        assert steps.num_threads() == expected
+    for setting in ("", "0", "many"):
+        monkeypatch.setenv("OMP_NUM_THREADS", setting)
+        assert steps.num_threads() == len(os.sched_getaffinity(0))
+
+
+def test_topics_leave_the_threads_of_torch_alone():
+    """Loops that asked Numba for its threads made torch use as many, and small networks crawl on a busy machine."""
+    code = """
+import numpy as np, torch
+from scipy.sparse import csr_array
+from pt_neural.models.topics import steps
+steps.WORTH_A_THREAD = 0
+steps.fold_in(csr_array(np.ones((4, 3), "f4")), np.full((3, 2), 1 / 3, "f4"), np.ones(2, "f4"))
+print(torch.get_num_threads())
+"""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "1\n"
