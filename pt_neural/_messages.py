@@ -2,6 +2,8 @@
 
 import logging
 
+from tqdm import tqdm
+
 _LOGGER = logging.getLogger("pt_neural")
 
 
@@ -9,7 +11,8 @@ class _Printed(logging.Handler):
     """Prints messages as lines, to wherever the output of the notebook, the script or the test goes now."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        print(self.format(record), flush=True)
+        with tqdm.external_write_mode():  # lines do not run into progress bars
+            print(self.format(record), flush=True)
 
 
 def say(message: str) -> None:

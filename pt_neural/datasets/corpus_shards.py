@@ -99,11 +99,11 @@ class CorpusShards:
             FileExistsError: If the folder exists and ``overwrite`` is false, or if it holds something else.
             ValueError: If a docno is missing or occurs twice, or if there are no documents.
         """
-        from pt_neural.text.corpus import read_documents  # the room above knows what a document is
+        from pt_neural.text.corpus import read_documents, with_bar  # the room above knows what a document is
 
         size = checked_number("documents_per_shard", documents_per_shard, int, least=1)
         directory = Path(directory).expanduser()
-        documents = pt.tqdm(read_documents(corpus), desc=f"spooling {directory.name}", unit="doc", disable=not verbose)
+        documents = with_bar(read_documents(corpus), corpus, desc=f"spooling {directory.name}", verbose=verbose)
         records = ({**_as_strings(document), "docno": docno} for docno, document in documents)
         with atomic_directory(directory, overwrite=overwrite, **KIND) as temporary:
             for number, first in enumerate(records):

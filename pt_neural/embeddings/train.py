@@ -12,7 +12,7 @@ import pandas as pd
 import pyterrier as pt
 
 from pt_neural.text import PackedSequences, Vocabulary, frame_texts, join_fields, tokenise
-from pt_neural.text.corpus import TermSpool, load_sequences
+from pt_neural.text.corpus import TermSpool, load_sequences, with_bar
 
 _FREQUENT = 30  # a word that occurs more often is skipped at random
 _LONGEST = 10_000  # gensim drops the words of a sequence beyond this many
@@ -63,7 +63,7 @@ def train_word2vec(
         directory = Path(name)
         with TermSpool(directory) as spool:
             documents = token_lists(texts, fields)
-            for tokens in pt.tqdm(documents, desc="reading texts", unit="text", disable=not verbose):
+            for tokens in with_bar(documents, texts, desc="reading texts", verbose=verbose):
                 spool.append(tokens)
             vocabulary = spool.finish(min_count=settings.min_count)
         if len(vocabulary) == 0:

@@ -14,7 +14,8 @@ each query, which :func:`per_query` extracts from an experiment::
 - How certain a mean or a difference is: :func:`bootstrap`, :func:`standard_errors`, :func:`significance`.
 - Where systems differ: :func:`by_length`, :func:`by_rarity`, :func:`scatter`, :func:`pca`.
 - What a first stage lets a re-ranker achieve: :func:`candidate_recall`, :func:`telescoped_against_full`.
-- Mixtures and ensembles, tuned on dev queries or by folds: :func:`tune_alpha`, :func:`cross_validate`.
+- Settings, mixtures and ensembles, tuned on dev queries or by folds: :class:`Tunable`, :func:`cross_fit`,
+  :func:`tune_alpha`, :func:`cross_validate`.
 - Measures: :data:`RankLoss`, :func:`auc`, :func:`expected_reciprocal_rank`.
 """
 
@@ -22,10 +23,12 @@ from pt_neural._evaluation import RankLoss
 from pt_neural.experiment.alpha import AlphaCurve, tune_alpha
 from pt_neural.experiment.breakdown import Breakdown, by_length, by_rarity, count_terms
 from pt_neural.experiment.candidates import CandidateRecall, candidate_recall, keyword_queries, with_random_documents
+from pt_neural.experiment.cross_fitting import CrossFitted, cross_fit
 from pt_neural.experiment.ensembles import CrossValidated, cross_validate
 from pt_neural.experiment.measures import auc, auc_per_query, expected_reciprocal_rank
 from pt_neural.experiment.pictures import PerQueryScatter, SystemComponents, pca, scatter
 from pt_neural.experiment.statistics import BootstrapIntervals, bootstrap, significance, telescoped_against_full
+from pt_neural.experiment.tunable import Tunable
 from pt_neural.experiment.values import (
     mean_over_seeds,
     over_seeds,
@@ -39,10 +42,12 @@ __all__ = [
     "BootstrapIntervals",
     "Breakdown",
     "CandidateRecall",
+    "CrossFitted",
     "CrossValidated",
     "PerQueryScatter",
     "RankLoss",
     "SystemComponents",
+    "Tunable",
     "auc",
     "auc_per_query",
     "bootstrap",
@@ -50,6 +55,7 @@ __all__ = [
     "by_rarity",
     "candidate_recall",
     "count_terms",
+    "cross_fit",
     "cross_validate",
     "expected_reciprocal_rank",
     "keyword_queries",

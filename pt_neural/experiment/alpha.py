@@ -10,6 +10,7 @@ from ir_measures import nDCG
 
 from pt_neural._evaluation import RunEvaluator, direction, parse_measure
 from pt_neural._frames import with_scores
+from pt_neural.experiment.folds import Folds, assign_folds
 from pt_neural.experiment.pictures import COLOURS, legend_above
 from pt_neural.rankers import Mixture
 from pt_neural.rankers.mixture import Sides
@@ -95,7 +96,7 @@ def tune_alpha(
     measure: ir_measures.Measure | str = nDCG @ 10,
     *,
     points: int = 101,
-    folds: int | pd.DataFrame | None = None,
+    folds: Folds | None = None,
     seed: int = 13,
     verbose: bool = False,
 ) -> AlphaCurve:
@@ -112,9 +113,9 @@ def tune_alpha(
         measure: A measure of ir_measures, or its name, such as ``"nDCG@10"`` or ``"ndcg_cut_10"``. The largest mean is
             best, or the smallest if the measure is :data:`~pt_neural.experiment.RankLoss`.
         points: Number of evenly spaced alphas from 0 to 1 to try.
-        folds: For collections without a dev set: a number of random folds, or a frame with ``qid`` and ``fold``. In
-            ``curve.run``, the queries of each fold are ranked with the alpha that is best on the others. Report that
-            run: the alpha that is set on the mixture has seen all these queries.
+        folds: For collections without a dev set: a number of random folds, a frame with ``qid`` and ``fold``, or a
+            mapping from qid to fold. In ``curve.run``, the queries of each fold are ranked with the alpha that is best
+            on the others. Report that run: the alpha that is set on the mixture has seen all these queries.
         seed: Seed of the random folds.
         verbose: Show a progress bar over the alphas.
 
@@ -168,23 +169,6 @@ def _split(pipeline: pt.Transformer) -> tuple[pt.Transformer | None, Mixture]:
         raise ValueError(f"tune_alpha needs a Mixture, or a pipeline that ends with one, not {pipeline!r}")
     before = stages[:-1]
     return (pt.Compose(*before) if before else None), stages[-1]
-
-
-def assign_folds(folds: int | pd.DataFrame, qids: list[str], seed: int) -> np.ndarray:
-    """The fold of each query."""
-    if isinstance(folds, pd.DataFrame):
-        if not {"qid", "fold"} <= set(folds):
-            raise ValueError(f"folds must have the columns qid and fold; it has {', '.join(map(str, folds))}")
-        known = dict(zip(folds["qid"], folds["fold"], strict=True))
-        missing = [qid for qid in qids if qid not in known]
-        if missing:
-            raise ValueError(f"folds names no fold for query {missing[0]!r} ({len(missing)} queries lack one)")
-        assignment = np.array([known[qid] for qid in qids])
-    else:
-        assignment = np.random.default_rng(seed).permutation(len(qids)) % folds
-    if len(set(assignment.tolist())) < 2:
-        raise ValueError("folds must be at least 2, and no more than there are queries")
-    return assignment
 
 
 def _fold_run(sides: Sides, fold_of: dict[str, object], fold_alphas: dict[object, float]) -> pd.DataFrame:

@@ -146,7 +146,7 @@ class InteractionRanker(Trained):
         *,
         dtype: Kind = "float16",
         overwrite: bool = False,
-        verbose: bool = True,
+        verbose: bool | None = None,
         workers: int | Workers | None = None,
     ) -> DocumentRepresentations:
         """Encode a collection once, so that re-ranking by ``docno`` skips all work that does not depend on the query.
@@ -159,7 +159,7 @@ class InteractionRanker(Trained):
                 :class:`~pt_neural.CorpusShards`, an interrupted run is taken up by the next one.
             dtype: ``"float16"``, or ``"int8"``, which takes half the space.
             overwrite: Replace representations that are there.
-            verbose: Show progress bars.
+            verbose: Show progress bars; None for the ranker's own ``verbose``.
             workers: Processes of Ray that encode corpus shards.
 
         Returns:
@@ -177,6 +177,7 @@ class InteractionRanker(Trained):
             model.representations = model.index("kept", docs.get_corpus_iter())
             model.transform(results)  # qid, query and docno are enough
         """
+        verbose = self.reports(verbose)
         checked_choice("dtype", dtype, KINDS)
         self._fitted()
         columns = self.kept_columns()

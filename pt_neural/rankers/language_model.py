@@ -246,7 +246,8 @@ class LanguageModelRanker(RepresentationRanker):
     def _in_batches(self, number: int, represent: Callable[[np.ndarray], DocumentCounts]) -> DocumentCounts:
         """Represent documents ``batch_size`` at a time: only counts are ever in memory for all of them."""
         starts = range(0, max(number, 1), self.batch_size)
-        progress = pt.tqdm(starts, desc=f"{self!r} documents", unit="batch", disable=not self.verbose)
+        quiet = not self.verbose or len(starts) == 1
+        progress = pt.tqdm(starts, desc=f"{self!r} documents", unit="batch", disable=quiet)
         blocks = (np.arange(start, min(start + self.batch_size, number)) for start in progress)
         return DocumentCounts.joined([represent(block) for block in blocks])
 
@@ -278,7 +279,8 @@ class LanguageModelRanker(RepresentationRanker):
         Returns:
             float64 of shape ``(queries, documents)``; -inf for queries and for documents without any known word.
         """
-        documents = self.represent_block(kept.index, block)
+        with self.silent_scoring():  # within the bar of the retriever
+            documents = self.represent_block(kept.index, block)
         scores = np.full((len(queries), len(documents)), -np.inf)
         for row, words in zip(scores, queries, strict=True):
             if len(words):
@@ -322,7 +324,7 @@ class LanguageModelRanker(RepresentationRanker):
         corpus: Iterable[Mapping[str, Any]] | ForwardIndex,
         *,
         overwrite: bool = False,
-        verbose: bool = True,
+        verbose: bool | None = None,
     ) -> ForwardIndex:
         """Write a forward index of a collection, which is all that a language model needs, to a new directory.
 
@@ -330,7 +332,7 @@ class LanguageModelRanker(RepresentationRanker):
             path: Directory to create.
             corpus: Iterator of documents with ``docno`` and text, or a forward index, which is copied.
             overwrite: Replace a forward index that is there.
-            verbose: Show a progress bar.
+            verbose: Show a progress bar; None for the ranker's own ``verbose``.
 
         Returns:
             The forward index, for :meth:`retriever`, ``vectors=`` or ``documents=``.
@@ -346,6 +348,7 @@ class LanguageModelRanker(RepresentationRanker):
             kept = plsa.index("pydocs.forward", docs.get_corpus_iter())
             plsa.retriever(kept).search("pairwise distance")
         """
+        verbose = self.reports(verbose)
         self._require_fitted()
         if not isinstance(corpus, ForwardIndex):
             return ForwardIndex.build(path, corpus, fields=self.fields, overwrite=overwrite, verbose=verbose)

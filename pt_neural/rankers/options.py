@@ -23,7 +23,7 @@ class RankerOptions(TypedDict, total=False):
     fields: str | Sequence[str] | None
     documents: "ForwardIndex | None"
     batch_size: int
-    verbose: bool
+    verbose: bool | None
 
 
 class RepresentationOptions(RankerOptions, total=False):
@@ -81,7 +81,11 @@ OPTIONS = {
     ),
     "device": Option("auto", 'Where to score: ``"auto"`` (a GPU if there is one), ``"cpu"``, ``"cuda"``, ``"mps"``.'),
     "batch_size": Option(1024, "Documents read at a time, at most."),
-    "verbose": Option(False, "Show a progress bar while documents are read or scored."),
+    "verbose": Option(
+        None,
+        "True: show progress bars and reports of all work. False: of none. None: of fitting and indexing, which take "
+        "long and happen once, but not of scoring.",
+    ),
 }
 
 

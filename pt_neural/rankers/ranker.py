@@ -4,7 +4,9 @@ import hashlib
 import json
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self, Unpack
 
@@ -147,13 +149,18 @@ class Ranker(pt.Transformer):
         self._batch_size = checked_number("batch_size", batch_size, int, least=1)
 
     @property
-    def verbose(self) -> bool:
-        """Whether to show progress bars."""
+    def verbose(self) -> bool | None:
+        """Whether to show progress bars and reports: of all work, of none, or (None) of fitting and indexing."""
         return self._verbose
 
     @verbose.setter
-    def verbose(self, verbose: bool) -> None:
-        self._verbose = checked_choice("verbose", verbose, (True, False))
+    def verbose(self, verbose: bool | None) -> None:
+        self._verbose = checked_choice("verbose", verbose, (None, True, False))
+
+    def reports(self, verbose: bool | None = None) -> bool:
+        """Whether fitting and indexing show progress, if called with this ``verbose``; None for the ranker's own."""
+        verbose = self.verbose if verbose is None else checked_choice("verbose", verbose, (True, False))
+        return verbose is not False
 
     @property
     def training(self) -> Training:
@@ -165,6 +172,20 @@ class Ranker(pt.Transformer):
         if training is not None and not isinstance(training, Training):
             raise TypeError(f"training must be a pn.Training, not {training!r:.80}")
         self._training = training or Training()
+
+    @contextmanager
+    def silent_scoring(self) -> Iterator[None]:
+        """Score without progress bars of the ranker's own in the block, where there is another."""
+        verbose, self._verbose = self._verbose, False
+        try:
+            yield
+        finally:
+            self._verbose = verbose
+
+    def _completed_training(self) -> Training:
+        """The settings of a training, silent if the ranker is."""
+        training = self.training.completed(self.own_training)
+        return training if self.reports() else replace(training, verbose=False)
 
     @classmethod
     def recipe(cls, queries: str | int, *, training: Training | None = None, **options: Any) -> Self:
@@ -196,6 +217,57 @@ class Ranker(pt.Transformer):
         settings, own = divided(cls.recipes[name])
         given = {} if training is None else training.changed()
         return cls(training=Training(**{**settings, "recipe": name, **given}), **{**own, **options})
+
+    def anew(self, **changes: Any) -> Self:
+        """An unfitted ranker with the same settings and options but these; what it keeps of documents is left out.
+
+        Args:
+            **changes: Arguments of the ranker, or settings of its :class:`~pt_neural.Training`.
+
+        Raises:
+            TypeError: If there is no such setting.
+
+        Example::
+
+            wider = dssm.anew(layers=(600, 256), learning_rate=0.01)
+        """
+        options = [name for name in option_names(self.options_type) if name not in ("vectors", "representations")]
+        names = [*own_parameters(type(self).__init__), *options]
+        arguments = {name: getattr(self, name) for name in names}
+        if "fields" in arguments:
+            arguments["fields"] = self._fields
+        if self._is_trained():
+            of_training, changes = divided(changes, but=names)
+            arguments["training"] = replace(changes.get("training", self.training), **of_training)
+            changes = {**changes, "training": arguments["training"]}
+        return type(self)(**{**arguments, **changes})
+
+    def counts_in_fitting(self, name: str) -> bool:
+        """Whether a parameter is a setting by which the ranker is fitted, which does not change a fitted one."""
+        if name in (*self._setting_names, *self.components):
+            return name not in self.free_settings
+        return self._is_trained() and (name == "training" or not hasattr(self, name))
+
+    def get_parameter(self, name: str) -> Any:
+        """An argument of the ranker, or a setting of its training, as ``pt.GridScan`` asks for it."""
+        if not hasattr(self, name) and self._is_trained() and hasattr(self.training, name):
+            return getattr(self.training, name)
+        return super().get_parameter(name)
+
+    def set_parameter(self, name: str, value: Any) -> None:
+        """Set an argument that needs no fitting, as ``pt.GridScan`` does.
+
+        Raises:
+            RuntimeError: If the setting counts only when the ranker is fitted; the ranker stays as it is.
+        """
+        if not self.counts_in_fitting(name):
+            super().set_parameter(name, value)
+        elif self.get_parameter(name) != value:
+            raise RuntimeError(
+                f"{self!r} stays as it is: {name} counts when it is fitted, and a grid search fits nothing. Put "
+                "pn.experiment.Tunable(ranker) in its place, which fits a copy for each value, or use "
+                "pn.experiment.cross_fit"
+            )
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Re-rank a result frame; see the class for the columns that it needs."""

@@ -111,7 +111,7 @@ def fit_to_pairs(
     topics_or_res_va: pd.DataFrame | None = None,
     qrels_va: pd.DataFrame | None = None,
     *,
-    verbose: bool = True,
+    verbose: bool | None = None,
 ) -> Model:
     """Learn anew from candidates and their judgements; ``(candidates >> model).fit(...)`` calls this.
 
@@ -125,7 +125,7 @@ def fit_to_pairs(
         qrels_tr: Their judgements: ``qid, docno, label``.
         topics_or_res_va: Candidates of dev queries, which pipelines pass on; not used.
         qrels_va: Their judgements; not used.
-        verbose: Print a summary of the training data, and show a progress bar.
+        verbose: Print a summary of the training data, and show a progress bar; None for the ranker's own ``verbose``.
 
     Returns:
         This ranker; see ``history`` and ``report``. If interrupted, it stays as it was.
@@ -134,6 +134,7 @@ def fit_to_pairs(
         TypeError: If the candidates or the judgements are not a frame.
         ValueError: If there is nothing to learn from; the message says why.
     """
+    verbose = self.reports(verbose)
     examples = self._make_examples(topics_or_res_tr, qrels_tr, None)
     pairs = RelevantPairs.of(examples, *self._training_documents(examples), max_terms=self.max_terms)
     if verbose:

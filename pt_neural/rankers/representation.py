@@ -32,6 +32,7 @@ from pt_neural.rankers.vectors import (
     stacked,
 )
 from pt_neural.text import ForwardIndex, PackedSequences, Vocabulary, read_documents
+from pt_neural.text.corpus import with_bar
 
 if TYPE_CHECKING:
     from pyterrier_dr import FlexIndex
@@ -230,7 +231,7 @@ class RepresentationRanker(Ranker):
     def _represent_distinct(self, sequences: PackedSequences, vocabulary: Vocabulary) -> Vectors:
         """Represent documents ``batch_size`` at a time, with a progress bar if the model is verbose."""
         starts = range(0, max(len(sequences), 1), self.batch_size)
-        if len(starts) == 1 and not self.verbose:
+        if len(starts) == 1:
             return self.represent_documents(sequences, vocabulary)
         progress = pt.tqdm(starts, desc=f"{self!r} documents", unit="batch", disable=not self.verbose)
         blocks = (np.arange(start, min(start + self.batch_size, len(sequences))) for start in progress)
@@ -277,7 +278,7 @@ class RepresentationRanker(Ranker):
         corpus: Iterable[Mapping[str, Any]] | ForwardIndex,
         *,
         overwrite: bool = False,
-        verbose: bool = True,
+        verbose: bool | None = None,
         workers: int | Workers | None = None,
     ) -> "FlexIndex | TermVectors":
         """Write the representations of the documents of a collection to a new directory, atomically, batch by batch.
@@ -287,7 +288,7 @@ class RepresentationRanker(Ranker):
             corpus: Iterator of documents with ``docno`` and text, or a forward index. If it is
                 :class:`~pt_neural.CorpusShards`, an interrupted run is taken up by the next one.
             overwrite: Replace an index of the same kind that is there.
-            verbose: Show a progress bar.
+            verbose: Show a progress bar; None for the ranker's own ``verbose``.
             workers: Processes of Ray that encode corpus shards; the index is the same.
 
         Returns:
@@ -306,6 +307,7 @@ class RepresentationRanker(Ranker):
             model.vectors = vectors  # to re-rank by docno
             model.retriever(vectors).search("pairwise distance")
         """
+        verbose = self.reports(verbose)
         self._require_document_representations("index")
         self._require_fitted()
         require_shards_for(workers, corpus)
@@ -321,15 +323,15 @@ class RepresentationRanker(Ranker):
                 workers=workers,
                 verbose=verbose,
             )
-        total = None
-        if isinstance(corpus, ForwardIndex):
-            require_same_fields(self.fields, corpus)
-            batches, total = self._stored_batches(corpus), len(corpus)
-        else:
-            batches = self._corpus_batches(corpus)
-        with pt.tqdm(desc=f"{self!r} vectors", unit="doc", total=total, disable=not verbose) as progress:
-            counted = _counted(batches, progress)
-            return self.kept_as.build(path, counted, fingerprint=self.fingerprint(), overwrite=overwrite)
+        desc, identity = f"{self!r} vectors", self.fingerprint()
+        if not isinstance(corpus, ForwardIndex):
+            documents = with_bar(read_documents(corpus), corpus, desc=desc, verbose=verbose)
+            batches = self._corpus_batches(iter(documents))
+            return self.kept_as.build(path, batches, fingerprint=identity, overwrite=overwrite)
+        require_same_fields(self.fields, corpus)
+        with pt.tqdm(desc=desc, unit="doc", total=len(corpus), disable=not verbose) as progress:
+            counted = _counted(self._stored_batches(corpus), progress)
+            return self.kept_as.build(path, counted, fingerprint=identity, overwrite=overwrite)
 
     def _merge(self, path: str | os.PathLike, parts: Sequence[Path], *, overwrite: bool) -> "FlexIndex | TermVectors":
         """Join what :meth:`index` has written for the parts of a collection."""
@@ -342,8 +344,9 @@ class RepresentationRanker(Ranker):
             rows = slice(start, min(start + MERGED_AT_A_TIME, len(kept)))
             yield kept.docnos[rows], kept.block(rows)
 
-    def _corpus_batches(self, corpus: Iterable[Mapping[str, Any]]) -> Iterator[tuple[list[str], Vectors]]:
-        documents = read_documents(corpus)
+    def _corpus_batches(
+        self, documents: Iterator[tuple[str, Mapping[str, Any]]]
+    ) -> Iterator[tuple[list[str], Vectors]]:
         while batch := list(islice(documents, self.batch_size)):
             texts = [self.document_text(document) for _, document in batch]
             yield [docno for docno, _ in batch], self.represent_texts(texts)

@@ -73,7 +73,7 @@ class Retriever(pt.Transformer):
         found: list[Best] = []
         size = min(self.model.queries_per_block, QUERIES_PER_PASS)
         blocks = -(-len(texts) // size) * len(block_starts(self._kept))
-        with pt.tqdm(total=blocks, desc=repr(self), unit="block", disable=not self.verbose) as progress:
+        with pt.tqdm(total=blocks, desc=repr(self), unit="block", disable=not self.verbose or blocks == 1) as progress:
             for start in range(0, len(texts), size):
                 some = texts[start : start + size]
                 queries = self.model.adapt_queries(self.model.represent_queries(some), self._kept)

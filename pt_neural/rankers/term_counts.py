@@ -17,14 +17,14 @@ Model = TypeVar("Model", bound=RepresentationRanker)
 
 
 def fit_to_counts(
-    self: Model, corpus: Iterable[Mapping[str, Any]] | pd.DataFrame | ForwardIndex, *, verbose: bool = True
+    self: Model, corpus: Iterable[Mapping[str, Any]] | pd.DataFrame | ForwardIndex, *, verbose: bool | None = None
 ) -> Model:
     """Learn from the terms of a collection, whose counts are held in a temporary file.
 
     Args:
         self: The ranker.
         corpus: Documents with ``docno`` and text, read once, or a forward index.
-        verbose: Show progress bars.
+        verbose: Show progress bars; None for the ranker's own ``verbose``.
 
     Returns:
         This ranker.
@@ -36,6 +36,7 @@ def fit_to_counts(
         KeyboardInterrupt: If the user interrupts. A topic model then has the topics of the last iteration; any model
             stays as it was if no iteration was complete.
     """
+    verbose = self.reports(verbose)
     self._require_no_vectors()
     self._settle_fields(corpus)
     limits = {"min_count": self.min_count, "max_terms": self.max_terms}

@@ -167,7 +167,7 @@ class Trained(Ranker, pt.Estimator):
             pn.DSSM(documents=documents).fit(candidates, qrels, (bm25 % 100)(dev), dev_qrels)
         """
         clock = FitClock()
-        training = self.training.completed(self.own_training)
+        training = self._completed_training()
         self._check_fit()
         require_available(training.device, training.device)
         dev = topics_or_res_va, qrels_va
@@ -243,7 +243,7 @@ class Trained(Ranker, pt.Estimator):
             model.fit_triples(msmarco.irds_ref().docpairs_iter, msmarco.get_topics(), candidates(dev), dev_qrels)
         """
         clock = FitClock()
-        training = self.training.completed(self.own_training)
+        training = self._completed_training()
         self._check_fit()
         require_available(training.device, training.device)
         if self.documents is None:
@@ -358,7 +358,12 @@ class Trained(Ranker, pt.Estimator):
         """A function that gives the dev measure of a network; texts are read once."""
         frame, measure = dev_evaluator(frame, qrels, training)
         scorer = self._scorer(reader, frame)
-        return lambda: float(measure(scorer(network)).mean())
+
+        def evaluate() -> float:
+            with self.silent_scoring():  # within the bar of an epoch
+                return float(measure(scorer(network)).mean())
+
+        return evaluate
 
     def _finish(self, reader: Reader, network: nn.Module, history: list[dict[str, Any]], report: Report) -> None:
         self._take(reader, network)
@@ -434,7 +439,7 @@ class Trained(Ranker, pt.Estimator):
         sequence = np.argsort(ranks, kind="stable")
         bounds = np.searchsorted(ranks[sequence], starts[1:])
         blocks = zip(np.split(order, starts[1:]), np.split(sequence, bounds), strict=True)
-        quiet = not (self.verbose if verbose is None else verbose)
+        quiet = not (self.verbose if verbose is None else verbose) or len(starts) == 1
         with pt.tqdm(total=len(rows), desc=repr(self), unit=unit, disable=quiet) as progress:
             for documents, pairs in blocks:
                 yield documents, pairs

@@ -3,7 +3,7 @@
 import numbers
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,21 @@ def read_documents(corpus: Iterable[Mapping[str, Any]] | pd.DataFrame) -> Iterat
     distinct.check()
     if position < 0:
         raise ValueError("there were no documents to index; has the iterator been used before?")
+
+
+def with_bar(documents: Iterable[Any], corpus: Any, *, desc: str, verbose: bool) -> Iterable[Any]:
+    """Pass on what is read of a corpus, with a progress bar unless the corpus has one, as those of PyTerrier may.
+
+    Example::
+
+        for docno, document in with_bar(read_documents(corpus), corpus, desc="reading", verbose=True):
+    """
+    import pyterrier as pt
+
+    total = len(corpus) if isinstance(corpus, Sized) else None
+    waiting = [bar for bar in list(pt.tqdm._instances) if not bar.n and "documents" in str(bar.desc)]
+    has_one = any(bar.total == total for bar in waiting)
+    return pt.tqdm(documents, desc=desc, total=total, unit="doc", disable=has_one or not verbose)
 
 
 def _checked_docno(document: Mapping[str, Any], position: int) -> str:

@@ -11,7 +11,7 @@ import pyterrier as pt
 from scipy.sparse import csr_array
 
 from pt_neural._temporary import SparseBlocks
-from pt_neural.text.corpus import TermSpool, load_sequences, read_documents
+from pt_neural.text.corpus import TermSpool, load_sequences, read_documents, with_bar
 from pt_neural.text.forward_index import ForwardIndex
 from pt_neural.text.packed import PackedSequences, offsets_of
 from pt_neural.text.tokens import TEXT_FIELDS, join_fields, tokenise, tokenise_packed
@@ -59,7 +59,7 @@ def count_corpus(
         with pt.tqdm(total=len(corpus), desc=desc, unit="doc", disable=not verbose) as bar:
             return vocabulary, _count_in_blocks(corpus.all(), len(vocabulary), bar)
     with TemporaryDirectory() as name, TermSpool(Path(name)) as spool:
-        for _, document in pt.tqdm(read_documents(corpus), desc=desc, unit="doc", disable=not verbose):
+        for _, document in with_bar(read_documents(corpus), corpus, desc=desc, verbose=verbose):
             spool.append(tokenise(join_fields(document, fields)))
         vocabulary = spool.finish(**limits)
         return vocabulary, _count_in_blocks(load_sequences(Path(name)), len(vocabulary))

@@ -23,7 +23,7 @@ from pt_neural._files import ArtifactError, GrowingArray, is_count, load_array, 
 from pt_neural.cluster.building import build_by_shards, require_shards_for
 from pt_neural.cluster.workers import Workers
 from pt_neural.datasets.corpus_shards import CorpusShards
-from pt_neural.text.corpus import TermSpool, load_sequences, read_documents
+from pt_neural.text.corpus import TermSpool, load_sequences, read_documents, with_bar
 from pt_neural.text.docnos import DocnoTable, DocnoWriter, docno_table
 from pt_neural.text.packed import PackedSequences
 from pt_neural.text.tokens import FIELD_END, TEXT_FIELDS, join_fields, tokenise
@@ -129,7 +129,7 @@ class ForwardIndex(pt.Artifact):
                 verbose=verbose,
             )
         with atomic_directory(path, overwrite=overwrite, **kind) as directory:
-            documents = pt.tqdm(read_documents(corpus_iter), desc="ForwardIndex", unit="doc", disable=not verbose)
+            documents = with_bar(read_documents(corpus_iter), corpus_iter, desc="ForwardIndex", verbose=verbose)
             with TermSpool(directory) as spool, DocnoWriter(directory) as docnos, _FieldEnds(directory, fields) as ends:
                 for docno, document in documents:
                     docnos.add(docno)

@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain, islice
 from pathlib import Path
 from time import monotonic, perf_counter
 from typing import Any, NamedTuple
@@ -52,8 +53,10 @@ def run_iterations(
     The caller thus has the last iteration even if the user interrupts.
     """
     started = perf_counter()
+    iterations = iter(iterations)
+    first = list(islice(iterations, 1))  # it may show a progress bar of its own, while it reads documents
     with pt.tqdm(total=total, desc=desc, unit="iteration", disable=not verbose) as bar:
-        for iteration in iterations:
+        for iteration in chain(first, iterations):
             seconds = round(perf_counter() - started, 4)
             history.append({"iteration": iteration.number, **iteration.measures, "seconds": seconds})
             bar.set_postfix_str(iteration.shown)

@@ -3,7 +3,7 @@
 import numbers
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal
 
@@ -95,7 +95,8 @@ class Training:
             or ``WandbLogger``. It gets the settings, and of each epoch the loss, the seconds and the dev measure. It is
             not saved with a ranker.
         recipe: The name of the recipe that these settings come from, see ``recipe`` of the rankers; only reported.
-        verbose: Print what is trained on, show progress bars, and print what came of it and where the time went.
+        verbose: Print what is trained on, show progress bars, and print what came of it and where the time went. A
+            ranker with ``verbose=False`` is silent in any case.
 
     Raises:
         ValueError: If a value is out of range.
@@ -227,9 +228,9 @@ def recipe_name(queries: str | int) -> str:
     return [name for name, least in RECIPES.items() if number >= least][-1]
 
 
-def divided(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The settings of a training among those of a recipe, and the others, which are the ranker's own."""
-    names = {each.name for each in fields(Training)}
+def divided(settings: Mapping[str, Any], *, but: Collection[str] = ()) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The settings of a training among those of a recipe, ``but`` some, and the others, which are the ranker's own."""
+    names = {each.name for each in fields(Training)} - set(but)
     of_training = {name: value for name, value in settings.items() if name in names}
     return of_training, {name: value for name, value in settings.items() if name not in names}
 

@@ -30,7 +30,7 @@ from pt_neural.lucene.java.handles import (
 )
 from pt_neural.lucene.java.jackson import MAPPER, json_mapper
 from pt_neural.lucene.java.jvm import MORE_HEAP, in_java, java_class, refuse_if_out_of_files
-from pt_neural.text.corpus import documents_of, read_documents
+from pt_neural.text.corpus import documents_of, read_documents, with_bar
 from pt_neural.text.docnos import DocnoTable
 from pt_neural.text.tokens import join_fields
 
@@ -128,9 +128,7 @@ class LuceneIndexer(pt.Indexer):
         """
         path = self._index.path
         refuse_existing(path, overwrite=self.overwrite, **KIND)
-        documents = documents_of(iter)
-        if self.verbose:
-            documents = pt.tqdm(documents, desc=f"indexing {path.name}", unit=" documents")
+        documents = with_bar(documents_of(iter), iter, desc=f"indexing {path.name}", verbose=self.verbose)
         with atomic_directory(path, overwrite=self.overwrite, **KIND) as directory:
             analysis = Analysis.read(self.stemmer, self.stopwords)
             count = self._write(directory, documents, analysis)

@@ -37,6 +37,7 @@ from pt_neural.lucene.java.handles import (
 from pt_neural.lucene.java.jvm import apart, in_java, java_class, naming
 from pt_neural.lucene.search.queries import QueryBuilder
 
+_STEPS, _LEAST = 20, 10  # of a progress bar: how many, and of how many queries at least
 CHUNK = 200  # queries per Java call; Ctrl-C waits for the end of one chunk
 HIT = np.dtype([("document", ">i4"), ("score", ">f4")])
 
@@ -149,7 +150,11 @@ def rescore(
 
 
 def in_chunks(total: int, size: int, *, label: str | None) -> Iterator[slice]:
-    """Slices of up to ``size`` queries that cover ``total``, with a progress bar if it is given a label."""
+    """Slices of up to ``size`` queries that cover ``total``, with a progress bar if it is given a label.
+
+    Slices are shorter with a progress bar, which is to move.
+    """
+    size = size if label is None else min(size, max(total // _STEPS, _LEAST))
     with pt.tqdm(total=total, desc=label, unit=" queries", disable=label is None) as bar:
         for start in range(0, total, size):
             chunk = slice(start, min(start + size, total))

@@ -155,7 +155,7 @@ class DRMM(InteractionRanker):
         scores = np.empty(len(query_rows))
         in_training = network is not self.network  # then the same pairs are scored after each epoch
         blocks = texts.batches(query_rows, document_rows, self.batch_size, remember=in_training)
-        quiet = not self.verbose
+        quiet = not self.verbose or len(scores) <= self.batch_size
         with torch.inference_mode(), pt.tqdm(total=len(scores), desc=repr(self), unit="pair", disable=quiet) as bar:
             for pairs, inputs in blocks:
                 scores[pairs] = network.scores(to_device(inputs, device)).cpu().numpy()

@@ -280,7 +280,7 @@ class SSI(RepresentationRanker, pt.Estimator):
         clock = FitClock()
         _check_monolingual(self.kind, monolingual, own_queries)
         self._require_no_vectors()
-        training = self.training.completed(self.own_training)
+        training = self._completed_training()
         _check_training(training)
         start = self._load_start(training)
         examples = self._make_examples(topics_or_res_tr, qrels_tr, training)

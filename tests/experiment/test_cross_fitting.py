@@ -1,0 +1,297 @@
+"""Cross-fitting and grid searches on a planted collection: nothing ranks a query that it was fitted on."""
+
+import pandas as pd
+import pyterrier as pt
+import pytest
+from ir_measures import AP, nDCG
+
+import pt_neural as pn
+from pt_neural.experiment import CrossFitted, Tunable, cross_fit, cross_validate
+
+WORDS = ["apple", "banana", "cherry", "grape", "kiwi", "lemon", "mango", "melon", "olive", "peach", "pear", "plum"]
+TOPICS = pd.DataFrame({"qid": [f"q{i}" for i in range(12)], "query": WORDS})
+FOLDS = {f"q{i}": "abcd"[i % 4] for i in range(12)}
+QRELS = pd.DataFrame({"qid": TOPICS["qid"], "docno": [f"d{i}" for i in range(12)], "label": 1})
+CANDIDATES = TOPICS.merge(
+    pd.DataFrame({"docno": [f"d{i}" for i in range(12)], "text": [f"the {w} tree" for w in WORDS]}), how="cross"
+).assign(score=0.0, rank=0)
+SOURCE = pt.Transformer.from_df(CANDIDATES)
+QUIET = pn.Training(epochs=1, device="cpu", verbose=False)
+
+
+class Noted(pn.WordTranslation):
+    """Notes the queries of each fit and of each ranking."""
+
+    artifact_format = "noted"
+    fits: list = []
+
+    def fit(self, frame, qrels, dev=None, dev_qrels=None):
+        self.seen = set(frame["qid"]) | (set() if dev is None else set(dev["qid"]))
+        type(self).fits.append((sorted(set(frame["qid"])), None if dev is None else sorted(set(dev["qid"]))))
+        assert set(qrels["qid"]) <= self.seen
+        return super().fit(frame, qrels, dev, dev_qrels)
+
+    def transform(self, inp):
+        self.ranked = {*getattr(self, "ranked", ()), *inp["qid"]}
+        return super().transform(inp)
+
+
+def noted() -> Noted:
+    Noted.fits = []
+    return Noted(iterations=2, verbose=False)
+
+
+def state(ranker):
+    return ranker.settings(), ranker.is_fitted, ranker.verbose
+
+
+def test_each_fold_is_ranked_by_what_has_not_seen_it():
+    ranker = noted()
+    before = state(ranker)
+    result = cross_fit(SOURCE >> ranker, TOPICS, QRELS, FOLDS, verbose=False)
+    assert state(ranker) == before
+    assert Noted.fits == [
+        (sorted(q for q in FOLDS if FOLDS[q] not in (test, dev)), sorted(q for q in FOLDS if FOLDS[q] == dev))
+        for test, dev in zip("abcd", "bcda", strict=True)
+    ]
+    assert result.run.groupby("qid").size().eq(12).all()
+    assert set(result.run["qid"]) == set(TOPICS["qid"])
+    assert list(result.run) == ["qid", "query", "docno", "score", "rank"]
+    assert dict(zip(result.folds["qid"], result.folds["fold"], strict=True)) == FOLDS
+    for fold, pipeline in result.pipelines.items():
+        topics = TOPICS[TOPICS["qid"].map(FOLDS) == fold]
+        assert not set(topics["qid"]) & pipeline[1].seen
+        again = pipeline.transform(topics).merge(result.run, on=["qid", "docno"])
+        assert again["score_x"].tolist() == again["score_y"].tolist()
+    assert repr(result) == "CrossFitted(4 folds, 12 queries)"
+    assert result.choices["fold"].tolist() == list("abcd")
+    assert len(pt.Experiment([result], TOPICS, QRELS, [AP])) == 1
+
+
+def test_a_grid_without_fits_is_chosen_on_all_other_folds():
+    good = CANDIDATES.merge(QRELS, on=["qid", "docno"], how="left")["label"].notna().to_numpy()
+    side = pt.Transformer.from_df(CANDIDATES.assign(score=good.astype(float)))
+    mixture = pn.Mixture(side, pt.Transformer.from_df(CANDIDATES.assign(score=1.0 - good)), alpha=0.1)
+    result = cross_fit(mixture, TOPICS, QRELS, 3, grid={mixture: {"alpha": [0.2, 0.9]}}, measure="RR", verbose=False)
+    assert result.choices["Mixture alpha"].tolist() == [0.9] * 3
+    assert result.choices["RR"].tolist() == [1.0] * 3
+    assert len(result.scan) == 6
+    assert mixture.alpha == 0.1
+    worse = cross_fit(
+        mixture,
+        TOPICS,
+        QRELS,
+        3,
+        grid={mixture: {"alpha": [0.2, 0.9]}},
+        measure=pn.experiment.RankLoss,
+        verbose=False,
+    )
+    assert worse.choices["Mixture alpha"].tolist() == [0.9] * 3  # whose smallest value is best
+
+
+def test_resumes_where_it_was_interrupted(tmp_path, monkeypatch):
+    grid = {"iterations": [2, 1]}
+    ranker = noted()
+    mixture = pn.Mixture(ranker, alpha=0.5)
+    given = (SOURCE >> mixture, TOPICS, QRELS, FOLDS)
+    options = {"grid": {mixture: {"alpha": [0.2, 0.7]}, ranker: grid}, "verbose": False}
+    whole = cross_fit(*given, **options)
+    assert len(Noted.fits) == 4 * 2  # not again for each alpha
+    assert list(whole.scan) == [
+        "fold",
+        "Noted iterations",
+        "Mixture alpha",
+        "nDCG@10",
+        "chosen",
+    ]
+
+    fit, calls = Noted.fit, []
+
+    def interrupted(self, *arguments):
+        calls.append(1)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return fit(self, *arguments)
+
+    monkeypatch.setattr(Noted, "fit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        cross_fit(*given, **options, directory=tmp_path / "kept")
+    resumed = cross_fit(*given, **options, directory=tmp_path / "kept")
+    assert len(calls) == 4 + 8 - 3
+    kept = cross_fit(*given, **options, directory=tmp_path / "kept")
+    assert len(calls) == 4 + 8 - 3
+    for result in (resumed, kept):
+        pd.testing.assert_frame_equal(result.run, whole.run)
+        pd.testing.assert_frame_equal(result.scan, whole.scan)
+        for fold, pipeline in result.pipelines.items():
+            assert (
+                pipeline.transform(TOPICS)["score"].tolist()
+                == whole.pipelines[fold].transform(TOPICS)["score"].tolist()
+            )
+    for other in ({"measure": AP}, {"grid": None}):
+        with pytest.raises(ValueError, match="another cross-fit"):
+            cross_fit(*given, **{**options, **other}, directory=tmp_path / "kept")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "file").touch()
+    with pytest.raises(ValueError, match="something else"):
+        cross_fit(*given, **options, directory=tmp_path / "mine")
+
+
+def test_progress_and_lines(capfd):
+    ranker = pn.WordTranslation()
+    cross_fit(SOURCE >> ranker, TOPICS, QRELS, FOLDS, grid={ranker: {"iterations": [2, 1]}})
+    out, err = capfd.readouterr()
+    lines = [line.partition("=")[0] for line in out.splitlines()]
+    assert lines == [f"fold {fold}: WordTranslation iterations" for fold in "abcd"]
+    assert "cross_fit: 100%" in err
+    assert "8/8" in err
+    assert "WordTranslation()" not in out + err
+    cross_fit(SOURCE >> ranker, TOPICS, QRELS, FOLDS, verbose=False)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "changed"),
+    [
+        (ValueError, "at least 3 folds", {"folds": 2}),
+        (ValueError, "no fold for query 'q11'", {"folds": {q: f for q, f in FOLDS.items() if q != "q11"}}),
+        (TypeError, "folds must be an integer", {"folds": "5"}),
+        (TypeError, "grid must map transformers", {"grid": {"layers": [(4,)]}}),
+        (ValueError, "which is not in the pipeline", {"grid": {pn.Mixture(SOURCE, SOURCE): {"alpha": [0.1]}}}),
+        (ValueError, "judge", {"qrels": QRELS.assign(qid="other")}),
+    ],
+)
+def test_clear_errors(error, message, changed):
+    options = {"topics": TOPICS, "qrels": QRELS, "folds": FOLDS, "grid": None, "verbose": False}
+    with pytest.raises(error, match=message):
+        cross_fit(SOURCE >> pn.Mixture(unfitted()), **{**options, **changed})
+
+
+def unfitted() -> pt.Transformer:
+    return pn.DSSM(layers=(4,), training=QUIET)
+
+
+def test_clear_errors_of_grids():
+    dssm = unfitted()
+    for settings, error, message in (
+        ({"layers": []}, ValueError, "no values for layers"),
+        ({"colour": ["red"]}, ValueError, "colour"),
+    ):
+        with pytest.raises(error, match=message):
+            cross_fit(SOURCE >> dssm, TOPICS, QRELS, FOLDS, grid={dssm: settings}, verbose=False)
+    with pytest.raises(RuntimeError, match="not fitted yet"):
+        cross_fit(SOURCE >> pn.LSA(dim=2), TOPICS, QRELS, FOLDS, verbose=False)
+
+
+class TestTunable:
+    def test_a_grid_scan_fits_copies_and_changes_no_ranker(self):
+        ranker = noted()
+        before, tunable = state(ranker), Tunable(ranker)
+        pipeline = SOURCE >> tunable
+        pipeline.fit(TOPICS.head(6), QRELS.head(6), TOPICS[6:9], QRELS[6:9])
+        grid = {tunable: {"iterations": [2, 1], "self_translation": [0.1, 0.9]}}
+        found = pt.GridScan(pipeline, grid, TOPICS.tail(3), QRELS, [AP])
+        assert len(found) == len(Noted.fits) == 4
+        assert state(ranker) == before
+        again = noted().anew(iterations=1, self_translation=0.9)
+        frame = SOURCE.transform(TOPICS)
+        again.fit(
+            frame[frame["qid"].isin(TOPICS["qid"][:6])],
+            QRELS.head(6),
+            frame[frame["qid"].isin(TOPICS["qid"][6:9])],
+            QRELS[6:9],
+        )
+        expected = pt.Evaluate(again.transform(SOURCE.transform(TOPICS.tail(3))), QRELS.tail(3), [AP])
+        assert found["AP"].iloc[-1] == pytest.approx(expected["AP"])
+        assert (tunable.fitted().iterations, tunable.get_parameter("self_translation")) == (1, 0.9)
+
+    def test_a_search_by_folds_is_nested(self):
+        ranker = noted()
+        tunable = Tunable(ranker, pd.DataFrame({"qid": list(FOLDS), "fold": list(FOLDS.values())}))
+        pipeline = SOURCE >> tunable
+        pipeline.fit(TOPICS, QRELS)
+        parts = [TOPICS[TOPICS["qid"].map(FOLDS) == fold] for fold in "abcd"]
+        run, choices = pt.KFoldGridSearch(pipeline, {tunable: {"iterations": [2, 1]}}, parts, QRELS, "map")
+        assert run.groupby("qid").size().eq(12).all()
+        assert run["qid"].nunique() == 12
+        assert len(choices) == 4
+        for copied in tunable._copies.values():
+            assert not copied.seen & copied.ranked
+        assert not ranker.is_fitted
+        assert tunable.get_parameter("iterations") == 2
+        inner = [fit for fit in Noted.fits if len(fit[0]) == 3]  # one fold to fit on, one to choose epochs by
+        assert inner
+        assert all({FOLDS[q] for q in train} != {FOLDS[q] for q in dev} for train, dev in inner)
+
+    def test_rows_stay_in_their_order(self):
+        tunable = Tunable(noted(), FOLDS)
+        tunable.fit(CANDIDATES, QRELS)
+        mixed = CANDIDATES.sample(frac=1, random_state=3)
+        found = tunable.transform(mixed)
+        assert found["docno"].tolist() == mixed["docno"].tolist()
+        assert found.index.equals(mixed.index)
+        by_query = tunable.transform(CANDIDATES[CANDIDATES["qid"].isin(["q0", "q1", "q2", "q3"])])
+        assert len(by_query) == 48
+
+    def test_free_settings_need_no_fit(self):
+        rocchio = pn.Rocchio(pn.TFIDF().fit_corpus(CANDIDATES.drop_duplicates("docno"), verbose=False), beta=0.5)
+        tunable = Tunable(rocchio)
+        found = pt.GridScan(SOURCE >> tunable, {tunable: {"beta": [0.0, 1.0]}}, TOPICS, QRELS, [nDCG @ 10])
+        assert found["tran_0_beta"].tolist() == [0.0, 1.0]
+        assert rocchio.beta == 0.5
+
+    def test_clear_errors(self):
+        tunable = Tunable(noted())
+        with pytest.raises(RuntimeError, match="nothing to fit on"):
+            (SOURCE >> tunable).transform(TOPICS)
+        tunable.fit(CANDIDATES, QRELS)
+        with pytest.raises(ValueError, match=r"is one that .* is fitted on"):
+            (SOURCE >> tunable).transform(TOPICS)
+        with pytest.raises(ValueError, match="Invalid parameter"):
+            tunable.set_parameter("colour", "red")
+        with pytest.raises(TypeError, match="takes a ranker"):
+            Tunable(SOURCE)
+        with pytest.raises(TypeError, match="must name the fold"):
+            Tunable(noted(), 5)
+        with pytest.raises(TypeError, match="does not learn from judgements"):
+            Tunable(pn.LSA(dim=2)).fit(CANDIDATES, QRELS)
+
+
+def test_a_grid_search_leaves_a_ranker_as_it_is():
+    for ranker in (unfitted(), noted(), noted().fit(CANDIDATES, QRELS)):
+        before = state(ranker)
+        for name in ("layers", "learning_rate", "training") if hasattr(ranker, "layers") else ("iterations",):
+            with pytest.raises(RuntimeError, match="Tunable"):
+                pt.GridScan(SOURCE >> ranker, {ranker: {name: [(3,)]}}, TOPICS, QRELS, [AP])
+        assert state(ranker) == before
+    pt.GridScan(SOURCE >> ranker, {ranker: {"mu": [5, 7]}}, TOPICS, QRELS, [AP])
+
+
+def test_a_ranker_anew_has_other_settings_and_nothing_learned():
+    dssm = unfitted()
+    again = dssm.anew(layers=(3,), learning_rate=0.1, device="cpu")
+    assert (again.layers, again.training.learning_rate, again.device) == ((3,), 0.1, "cpu")
+    assert dssm.anew(training=pn.Training(seed=7), epochs=3).training == pn.Training(seed=7, epochs=3)
+    assert (dssm.get_parameter("epochs"), dssm.training.learning_rate) == (1, None)
+    with pytest.raises(TypeError, match="has no argument colour"):
+        dssm.anew(colour="red")
+
+
+def test_an_ensemble_fits_copies_of_unfitted_rankers():
+    ranker = noted()
+    features = SOURCE >> (pt.Transformer.identity() ** ranker)
+    ensemble = cross_validate(features, TOPICS, QRELS, folds={q: "abca"[i % 4] for i, q in enumerate(FOLDS)})
+    assert len(Noted.fits) == 6
+    assert not ranker.is_fitted
+    assert {tuple(train) for train, _ in Noted.fits} >= {tuple(sorted(f"q{i}" for i in range(12) if i % 4 == 1))}
+    assert ensemble.run["qid"].drop_duplicates().tolist() == TOPICS["qid"].tolist()
+    with pytest.raises(ValueError, match="at least 3 folds"):
+        cross_validate(features, TOPICS, QRELS, folds=2)
+
+
+def test_is_drawn_and_inspected():
+    result = CrossFitted(CANDIDATES, pd.DataFrame({"qid": ["q1"], "fold": ["a"]}), pd.DataFrame(), {})
+    assert "CrossFitted" in pt.schematic.draw(result % 5)
+    assert "Tunable" in pt.schematic.draw(SOURCE >> Tunable(noted()))
+    with pytest.raises(ValueError, match="only the queries that it was made with"):
+        result.transform(TOPICS.tail(1))
