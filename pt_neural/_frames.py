@@ -11,6 +11,7 @@ import pandas as pd
 import pyterrier as pt
 
 PLAIN_COLUMNS = ("qid", "docno", "query")
+EXPANDED_BY = "pt_neural: expanded by"  # in the attributes of a frame whose scores are those of expanded queries
 _MISSING = (NoneType, type(pd.NA), type(pd.NaT))
 _PLAIN = (str, numbers.Number, np.bool_, *_MISSING)
 _NUMBERS = (numbers.Real, np.bool_, *_MISSING)

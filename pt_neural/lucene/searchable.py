@@ -10,6 +10,7 @@ from pt_neural.lucene.index.directory import IndexDirectory
 from pt_neural.lucene.index.text import TextLoader
 from pt_neural.lucene.search.retrievers import BM25, QL
 from pt_neural.lucene.search.rm3 import RM3
+from pt_neural.lucene.search.rocchio import RocchioRetriever
 from pt_neural.lucene.search.sdm import SDM
 
 
@@ -94,6 +95,34 @@ class SearchableIndex(IndexDirectory, pt.Artifact):
             ``bm25 >> index.rm3().rewriter() >> bm25``.
         """
         return RM3(self, base=base, fb_docs=fb_docs, fb_terms=fb_terms, original_weight=original_weight, **options)
+
+    def rocchio(
+        self,
+        base: str = "bm25",
+        fb_docs: int = 10,
+        fb_terms: int = 10,
+        alpha: float = 1.0,
+        beta: float = 0.75,
+        **options: Any,
+    ) -> RocchioRetriever:
+        """Pseudo-relevance feedback by Rocchio's formula (1971), in Anserini's own implementation.
+
+        Documents are not taken as non-relevant. :class:`pn.Rocchio <pt_neural.Rocchio>` is the baseline of the SSI
+        paper, over unstemmed words, which re-ranks.
+
+        Args:
+            base: ``"bm25"`` or ``"ql"``, for both retrievals.
+            fb_docs: Number of documents from the first retrieval whose mean expands the query.
+            fb_terms: Number of terms of the mean to keep.
+            alpha: Weight of the query itself, at least 0.
+            beta: Weight of the mean, at least 0.
+            **options: As in :meth:`rm3`.
+
+        Returns:
+            A transformer that retrieves twice; its ``rewriter()`` is the step between the two retrievals alone:
+            ``bm25 >> index.rocchio().rewriter() >> bm25``.
+        """
+        return RocchioRetriever(self, base=base, fb_docs=fb_docs, fb_terms=fb_terms, alpha=alpha, beta=beta, **options)
 
     def text_loader(self, fields: Sequence[str] | None = None, *, verbose: bool = False) -> TextLoader:
         """A transformer that adds text fields to rows with a docno; see :class:`TextLoader`.

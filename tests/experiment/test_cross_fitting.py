@@ -190,7 +190,7 @@ class TestTunable:
         pipeline = SOURCE >> tunable
         pipeline.fit(TOPICS.head(6), QRELS.head(6), TOPICS[6:9], QRELS[6:9])
         grid = {tunable: {"iterations": [2, 1], "self_translation": [0.1, 0.9]}}
-        found = pt.GridScan(pipeline, grid, TOPICS.tail(3), QRELS, [AP])
+        found = pt.GridScan(pipeline, grid, TOPICS.tail(3), QRELS.tail(3), [AP])
         assert len(found) == len(Noted.fits) == 4
         assert state(ranker) == before
         again = noted().anew(iterations=1, self_translation=0.9)

@@ -12,7 +12,7 @@ import pandas as pd
 import pyterrier as pt
 
 from pt_neural._arguments import checked_choice
-from pt_neural._frames import Hits, retrieved_frame, validated, with_scores
+from pt_neural._frames import EXPANDED_BY, Hits, retrieved_frame, validated, with_scores
 from pt_neural.lucene.index.directory import CONTENTS, IndexDirectory
 from pt_neural.lucene.index.reader import look_up
 from pt_neural.lucene.index.statistics import Statistics
@@ -20,8 +20,6 @@ from pt_neural.lucene.java.jvm import naming
 from pt_neural.lucene.search.queries import PhraseQueries, QueryBuilder, TextQueries, WeightedQueries, check_weights
 from pt_neural.lucene.search.scoring import BM25Similarity, QLSimilarity, Similarity, rescore, search
 from pt_neural.lucene.search.windows import count_windows
-
-_EXPANDED_BY = "pt_neural: expanded by"  # in the attributes of a frame
 
 
 class Retriever(pt.Transformer):
@@ -84,19 +82,21 @@ class Retriever(pt.Transformer):
         opened = self.on(self.index.opened())
         if "docno" not in inp.columns:
             return self._marked(opened._retrieve(inp))
-        if _EXPANDED_BY in inp.attrs and not (self.expands or "query_toks" in inp.columns):
+        if EXPANDED_BY in inp.attrs and not (self.expands or "query_toks" in inp.columns):
+            expansion = inp.attrs[EXPANDED_BY]
+            maker = f"index.{expansion.partition('(')[0].lower()}()"
             warnings.warn(
-                f"{self!r} scores what {inp.attrs[_EXPANDED_BY]} has found, by the query without its expansion, which "
-                "so is lost. To expand queries between two retrievals: bm25 >> index.rm3().rewriter() >> bm25",
+                f"{self!r} scores what {expansion} has found, by the query without its expansion, which so is lost. To "
+                f"expand queries between two retrievals: bm25 >> {maker}.rewriter() >> bm25",
                 stacklevel=2,
             )
         return self._marked(self.cut(with_scores(inp, opened.score(inp))))
 
     def _marked(self, results: pd.DataFrame) -> pd.DataFrame:
         """Results that say whether their scores are those of expanded queries."""
-        results.attrs.pop(_EXPANDED_BY, None)
+        results.attrs.pop(EXPANDED_BY, None)
         if self.expands:
-            results.attrs[_EXPANDED_BY] = repr(self)
+            results.attrs[EXPANDED_BY] = repr(self)
         return results
 
     def _nothing(self, inp: pd.DataFrame) -> pd.DataFrame:

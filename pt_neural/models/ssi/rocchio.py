@@ -11,7 +11,7 @@ import pyterrier as pt
 from scipy.sparse import csr_array
 
 from pt_neural._arguments import checked_number
-from pt_neural._frames import ranks
+from pt_neural._frames import EXPANDED_BY, ranks
 from pt_neural.models.ssi.tf_idf import TFIDF
 from pt_neural.rankers.columns import distinct_queries
 from pt_neural.rankers.kept.term_vectors import TermVectors
@@ -34,6 +34,9 @@ class Rocchio(Ranker):
     The transformer re-ranks: the first E documents are taken from a query's candidates. Its :meth:`retriever` searches
     the whole collection twice. The TFIDF decides which columns are needed, and where documents are read from: set
     ``rocchio.tfidf.documents`` or ``rocchio.tfidf.vectors``.
+
+    It gives no queries for ``bm25 >> ... >> bm25``: ``index.rocchio().rewriter()`` of a Lucene index does, see
+    :meth:`LuceneIndex.rocchio <pt_neural.LuceneIndex.rocchio>`.
 
     The paper chooses both settings on the training data.
 
@@ -88,6 +91,11 @@ class Rocchio(Ranker):
     def check_columns(self, frame: pd.DataFrame, context: pt.Transformer) -> None:
         """Raise an error in the name of ``context`` if a frame lacks columns that are needed to score its rows."""
         self.tfidf.check_columns(frame, context)
+
+    def _scored(self, inp: pd.DataFrame) -> pd.DataFrame:
+        results = super()._scored(inp)
+        results.attrs[EXPANDED_BY] = repr(self)  # a retriever that scores them next warns
+        return results
 
     def score(self, frame: pd.DataFrame) -> np.ndarray:
         """Scores of the rows of a result frame; it needs the columns that the TFIDF needs."""
