@@ -10,7 +10,8 @@ For a search, the time of ``(bm25 % 100 >> loader).search(query)`` is left out t
 the first call after ``load``, less the arithmetic; the forward index has been in use before, by another ranker.
 
 All times are milliseconds of the processor time of the thread, the least of several calls with different documents, so
-that other programs hardly count. Beside SDM stands what it takes beyond query likelihood.
+that other programs hardly count. Beside SDM stands what it takes beyond query likelihood. ``--gar`` instead times adaptive
+re-ranking (GAR of pyterrier-adaptive), which calls a ranker for 16 rows at a time, over ten queries.
 
     OMP_NUM_THREADS=1 python benchmarks/small_requests.py
     OMP_NUM_THREADS=1 python benchmarks/small_requests.py --rankers DSSM Duet --documents 100000
@@ -28,6 +29,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyterrier as pt
 from parts.collection import SHIFT
 from parts.synthetic import Texts, synthetic_spaces, synthetic_words
 
@@ -72,6 +74,9 @@ def main() -> None:
         queries = frame["query"].tolist()[-options.calls - 1 :]
         results = [candidates.search(query) for query in queries]
         requests = random_requests(frame, options.calls + 1)
+        if options.gar:
+            print_gar(Fitted(folder, frame), documents, index.bm25() % 100, frame[["qid", "query"]].tail(10))
+            return
         alone = least(partial(candidates.search, query) for query in queries)
         print(f"(bm25 % 100 >> loader).search(query): {alone:.1f} ms, {np.mean(list(map(len, results))):.0f} rows")
         print_sdm(index, " ".join(frame["query"]).split(), options.calls)
@@ -93,6 +98,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--rankers", nargs="*", help="names of rankers (default: all)")
     parser.add_argument("--documents", type=int, default=20_000)
     parser.add_argument("--words", type=int, default=20_000)
+    parser.add_argument("--gar", action="store_true", help="time adaptive re-ranking")
     parser.add_argument("--calls", type=int, default=30, help="calls of which the least is taken")
     return parser.parse_args()
 
@@ -125,6 +131,43 @@ def print_sdm(index: pn.LuceneIndex, words: list[str], calls: int) -> None:
         beyond = least(partial(sdm.search, query) for query in queries) - base
         print(f"SDM, {length:2} words: {base:.1f} + {beyond:.1f} ms")
         words = words[calls * length :]
+
+
+def print_gar(fitted: "Fitted", documents: pn.ForwardIndex, bm25: Any, topics: pd.DataFrame) -> None:
+    """What adaptive re-ranking of a hundred documents of each query takes, and how much of it is the ranker's."""
+    from pyterrier_adaptive import GAR
+
+    for name in ("DSSM", "CLSM"):
+        ranker = loaded(fitted.saved(name), documents)
+        vectors = ranker.index(fitted.folder / f"{name}.vectors", documents, verbose=False)
+        graph = vectors.corpus_graph(16)
+        for kind, options in (("documents", {"documents": documents}), ("vectors", {"vectors": vectors})):
+            calls = Counted(loaded(fitted.saved(name)))
+            for option, value in options.items():
+                setattr(calls.ranker, option, value)
+            work = partial((bm25 >> GAR(calls, graph, num_results=100, batch_size=16)).transform, topics)
+            whole = least([work] * 5)
+            own = min(calls.passes(5))
+            print(f"GAR, {name} by {kind}: {whole:.0f} ms, of which {own:.0f} in {calls.number // 5} calls")
+
+
+class Counted(pt.Transformer):
+    """A ranker whose calls are counted and timed."""
+
+    def __init__(self, ranker: Ranker):
+        self.ranker, self.number, self.times = ranker, 0, []
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Re-rank."""
+        started = time.thread_time()
+        results = self.ranker.transform(inp)
+        self.number += 1
+        self.times.append(1000 * (time.thread_time() - started))
+        return results
+
+    def passes(self, number: int) -> np.ndarray:
+        """The milliseconds of the calls in each of so many passes."""
+        return np.reshape(self.times, (number, -1)).sum(axis=1)
 
 
 class Fitted:

@@ -15,7 +15,8 @@ def _note_torch() -> None:
 def without_lost_threads() -> None:
     """Before torch computes: in a child forked from a process with torch, let it use one thread, and say so.
 
-    A child cannot know whether torch's threads have run in its parent, so it never counts on them.
+    A child cannot know whether torch's threads have run in its parent, so it never counts on them. Java, which does
+    not survive a fork at all, refuses to run in a child; torch gives the same results with one thread, so it runs.
     """
     global _with_torch
     if _with_torch:

@@ -37,6 +37,50 @@ print(code, torch.get_num_threads(), flush=True)
 """
 
 
+WATCHED = """
+import warnings
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from pt_neural import _forks
+from tests.rankers.fitted import BARE, CANDIDATES, CORPUS, TOPICS, fit, fitted, folder, forward, like, saved, unfitted
+
+class Watch(TorchDispatchMode):
+    def __torch_dispatch__(self, function, types, args=(), keywords=None):
+        # "detach" makes no parallel loop
+        if torch.get_num_threads() > 1 and "detach" not in str(function):
+            early.append(f"{name}: {function}")
+        return function(*args, **keywords or {})
+
+def child(work):
+    "Work as in a child of a process with torch, with a look at each operation before it runs."
+    torch.set_num_threads(2)
+    _forks._with_torch = True
+    with Watch():
+        return work()
+
+early = []
+warnings.simplefilter("ignore")
+for name in ("DSSM", "DRMM", "LSA"):
+    saved(name)
+    child(lambda: fit(unfitted(name)))
+    child(lambda: fitted(name).transform(CANDIDATES))
+    child(lambda: like(name, documents=forward()).transform(BARE))
+    if name != "DRMM":
+        kept = child(lambda: fitted(name).index(folder() / f"{name}.child", CORPUS, verbose=False))
+    if hasattr(fitted(name), "retriever"):
+        child(lambda: fitted(name).retriever(kept).transform(TOPICS))
+print(sorted(set(early)))
+"""
+
+
+@pytest.mark.long
+def test_no_operation_runs_before_the_threads_are_given_up():
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    command = [sys.executable, "-W", "ignore", "-c", WATCHED]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
+    assert ended.stdout.splitlines()[-1:] == ["[]"], ended.stderr
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_a_forked_child_computes_without_the_threads_of_its_parent_and_is_told_so():
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}

@@ -17,6 +17,7 @@ import pyterrier as pt
 from pt_neural._arguments import checked_choice, checked_number
 from pt_neural._artifacts import METADATA, atomic_directory, read_metadata, unchanged, write_metadata
 from pt_neural._files import ArtifactError, finite, read_json, read_object, write_json
+from pt_neural._forks import without_lost_threads
 from pt_neural._frames import validated, with_scores
 from pt_neural.rankers.columns import accept_candidates
 from pt_neural.rankers.options import OPTIONS, RankerOptions, option_names, own_parameters, show_options
@@ -183,7 +184,8 @@ class Ranker(pt.Transformer):
             self._verbose = verbose
 
     def _completed_training(self) -> Training:
-        """The settings of a training, silent if the ranker is."""
+        """The settings of a training that begins, silent if the ranker is."""
+        without_lost_threads()
         training = self.training.completed(self.own_training)
         return training if self.reports() else replace(training, verbose=False)
 

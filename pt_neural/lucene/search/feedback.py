@@ -1,4 +1,4 @@
-"""Feedback by Anserini: a first retrieval, the terms of its best documents, a second retrieval with the expanded query."""
+"""Feedback by Anserini: retrieve, expand the query by terms of the best documents, and retrieve again."""
 
 import itertools
 from abc import abstractmethod

@@ -37,8 +37,8 @@ class RocchioRetriever(FeedbackRetriever):
 
     The second query is ``alpha * q + beta * d``, both scaled to length 1: q has the counts of the query's terms; d is
     the mean of the feedback documents, of which the ``fb_terms`` largest weights are kept. A document is the counts of
-    its terms of 2 to 20 letters that no more than a tenth of all documents have, scaled to length 1. It retrieves twice.
-    :meth:`rewriter` gives the step between the two retrievals alone.
+    its terms of 2 to 20 letters that no more than a tenth of all documents have, scaled to length 1. It retrieves
+    twice. :meth:`rewriter` gives the step between the two retrievals alone.
     """
 
     label = "Rocchio"
