@@ -10,8 +10,8 @@ For a search, the time of ``(bm25 % 100 >> loader).search(query)`` is left out t
 the first call after ``load``, less the arithmetic; the forward index has been in use before, by another ranker.
 
 All times are milliseconds of the processor time of the thread, the least of several calls with different documents, so
-that other programs hardly count. Beside SDM stands what it takes beyond query likelihood. ``--gar`` instead times adaptive
-re-ranking (GAR of pyterrier-adaptive), which calls a ranker for 16 rows at a time, over ten queries.
+that other programs hardly count. Beside SDM stands what it takes beyond query likelihood. ``--gar`` instead times
+adaptive re-ranking (GAR of pyterrier-adaptive), which calls a ranker for 16 rows at a time, over ten queries.
 
     OMP_NUM_THREADS=1 python benchmarks/small_requests.py
     OMP_NUM_THREADS=1 python benchmarks/small_requests.py --rankers DSSM Duet --documents 100000
