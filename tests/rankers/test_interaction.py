@@ -105,7 +105,7 @@ def test_blocks_hold_every_pair_once_and_documents_of_similar_length(lengths, ba
 
 @pytest.mark.parametrize("verbose", [False, True])
 def test_progress_counts_pairs(verbose, capfd):
-    Overlap(verbose=verbose).transform(FRAME)
+    Overlap(verbose=verbose, batch_size=2).transform(FRAME)
     shown = capfd.readouterr().err
     assert ("Overlap()" in shown and "4/4" in shown) if verbose else not shown
 

@@ -30,7 +30,7 @@ WRONG = [
     (ValueError, {"batch_size": 0}, "batch_size must be at least 1"),
     (TypeError, {"batch_size": None}, "batch_size must be an integer"),
     (TypeError, {"batch_size": 2.5}, "batch_size must be an integer"),
-    (ValueError, {"verbose": "yes"}, "verbose must be one of True, False"),
+    (ValueError, {"verbose": "yes"}, "verbose must be one of None, True, False"),
 ]
 
 
