@@ -47,6 +47,7 @@ def with_bar(documents: Iterable[Any], corpus: Any, *, desc: str, verbose: bool)
     Example::
 
         for docno, document in with_bar(read_documents(corpus), corpus, desc="reading", verbose=True):
+            print(docno)
     """
     import pyterrier as pt
 
