@@ -9,7 +9,7 @@ vectors where a ranker can store them, else from a forward index.
 
 import argparse
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -122,6 +122,7 @@ class Rankers(TrainedRankers):
         self.curves: dict[str, AlphaCurve] = {PRIOR: curve}
         self.alphas: dict[str, float] = {PRIOR: curve.alpha}
         self.costs: dict[str, Cost] = {}
+        self._seconds: dict[tuple[str, int | None], float] = {}  # of fitting those that are not trained
 
     def add(self, name: str) -> None:
         """Fit a ranker, with each seed if it depends on one, and add it and its mixture with BM25."""
@@ -165,18 +166,14 @@ class Rankers(TrainedRankers):
         own = {**STATISTICAL[name], **({} if seed is None else {"seed": seed})}
         model = getattr(pn, name)(**own, **options)
         examples = () if hasattr(model, "fit_corpus") else self.examples[:2]
-        started = time.perf_counter()
         fitted = self.workspace.fitted(model, *examples)
-        self._fitting_time(name, seed, lambda: time.perf_counter() - started)
+        self._seconds[name, seed] = self.workspace.seconds_of_fitting(model, *examples)
         return fitted
-
-    def _fitting_time(self, name: str, seed: int | None, seconds: Callable[[], float] = lambda: 0.0) -> float:
-        return self.workspace.chosen(f"seconds of {name}", lambda: {"seconds": seconds()}, seed)["seconds"]
 
     def _cost(self, name: str, seed: int | None, model: Any) -> Cost:
         """Measured once; word embeddings, which several rankers share, are left out."""
         learned = name in TRAINED
-        fit = float(model.history["seconds"].sum()) if learned else self._fitting_time(name, seed)
+        fit = float(model.history["seconds"].sum()) if learned else self._seconds.get((name, seed), 0.0)
 
         def measure() -> dict[str, float]:
             model.transform(self._timed[0])

@@ -5,6 +5,7 @@ import hashlib
 import json
 import re
 import sys
+import time
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import replace
@@ -67,12 +68,17 @@ class Workspace:
         return f", {len(self.arguments.seeds)} seeds" if len(self.arguments.seeds) > 1 else ""
 
     def built(self, name: str, build: Callable[[Path], Any], load: Callable[[Path], Any]) -> Any:
-        """Load an artifact, and build it first if necessary."""
+        """Load an artifact, and build it first if necessary; how long that took is kept beside it."""
         path = self.artifacts / name
         if not path.exists():
             print(f"building {path}", flush=True)
+            started = time.perf_counter()
             build(path)
+            self._seconds(name).write_text(f"{time.perf_counter() - started:.3f}\n", encoding="utf-8")
         return load(path)
+
+    def _seconds(self, name: str) -> Path:
+        return self.artifacts / f"{name}.seconds"
 
     def index(self, fields: Sequence[str] = FIELDS, *, analysed: bool = True) -> pn.LuceneIndex:
         """The Lucene index of the collection; if not ``analysed``, with all words and without stemming."""
@@ -185,7 +191,11 @@ class Workspace:
             fitted.save(path)
 
         load = partial(type(model).load, documents=documents or model.documents)
-        return self.built(f"{model.artifact_format}-{_digest(model, examples)}", build, load)
+        return self.built(_fitted_name(model, examples), build, load)
+
+    def seconds_of_fitting(self, model: Any, *examples: pd.DataFrame) -> float:
+        """How long :meth:`fitted` took when it fitted a model with these settings to these examples."""
+        return float(self._seconds(_fitted_name(model, examples)).read_text(encoding="utf-8"))
 
     def over_vectors(
         self, name: str, build: Callable[[Path], Any], load: Callable[..., Any], documents: pn.ForwardIndex
@@ -278,6 +288,10 @@ def _fingerprint(collection: Collection) -> str:
 def _with_fields(name: str, fields: Sequence[str]) -> str:
     """The name of an artifact that depends on the fields of a document."""
     return name if tuple(fields) == FIELDS else "-".join([name, *fields])
+
+
+def _fitted_name(model: Any, examples: Iterable[pd.DataFrame]) -> str:
+    return f"{model.artifact_format}-{_digest(model, examples)}"
 
 
 def _digest(model: Any, examples: Iterable[pd.DataFrame]) -> str:

@@ -1,5 +1,6 @@
 import argparse
 import shutil
+import time
 
 import numpy as np
 import pandas as pd
@@ -176,7 +177,17 @@ def test_other_fields_have_artifacts_of_their_own(folder, arguments):
     workspace = Workspace(arguments, "clsm", load(f"neural:folder:{folder}"))
     assert "document" not in workspace.forward_index(["text"]).vocabulary.terms
     assert "document" in workspace.forward_index().vocabulary.terms
-    assert {path.name for path in workspace.artifacts.iterdir()} == {"forward-text", "forward"}
+    assert {path.name for path in workspace.artifacts.iterdir() if path.is_dir()} == {"forward-text", "forward"}
+
+
+def test_seconds_of_fitting_are_those_of_the_fit(folder, arguments, monkeypatch):
+    workspace = Workspace(arguments, "classics", load(f"neural:folder:{folder}"))
+    documents = workspace.forward_index()
+    fit_corpus = pn.TFIDF.fit_corpus
+    monkeypatch.setattr(pn.TFIDF, "fit_corpus", lambda *args: time.sleep(0.2) or fit_corpus(*args))
+    for _ in range(2):  # the second time it is loaded
+        workspace.fitted(pn.TFIDF(documents=documents))
+    assert 0.2 <= workspace.seconds_of_fitting(pn.TFIDF(documents=documents)) < 20
 
 
 def test_stored_models_are_identified_by_settings_and_examples():
