@@ -21,6 +21,7 @@ from pt_neural._forks import without_lost_threads
 from pt_neural._frames import validated, with_scores
 from pt_neural.rankers.columns import accept_candidates
 from pt_neural.rankers.options import OPTIONS, RankerOptions, option_names, own_parameters, show_options
+from pt_neural.rankers.sharing import downloaded, packed
 from pt_neural.text import (
     TEXT_FIELDS,
     ForwardIndex,
@@ -462,9 +463,104 @@ class Ranker(pt.Transformer):
         path = Path(path).expanduser()
         metadata = read_metadata(path, type=TYPE, format=FORMAT, verify=verify)
         if (found := metadata.get("model")) != cls.artifact_format:
-            raise ArtifactError(f"{path / METADATA} describes a ranker {found!r}, not {cls.artifact_format!r}")
+            what = f"{path / METADATA} describes a ranker {found!r}, not {cls.artifact_format!r}"
+            raise ArtifactError(f"{what}; pt.Artifact.load finds the class")
         with unchanged(path, metadata):
             return cls._load(path, options)
+
+    def build_package(self, package_path: str | os.PathLike, **options: Any) -> str:
+        """Write the model as one file, which :meth:`from_url` reads, by ``build_package`` of ``pt.Artifact``.
+
+        Args:
+            package_path: The file to write, such as ``"clsm.tar.lz4"``. A file beside it, with ``.json`` at the end of
+                its name, has its SHA-256.
+            **options: Options of ``pt.Artifact``: ``max_file_size``, ``metadata_out`` and ``verbose``.
+
+        Returns:
+            The path of the file.
+
+        Raises:
+            RuntimeError: If the model is not fitted.
+        """
+        with packed(self.save) as package:
+            return package.build_package(os.fspath(Path(package_path).expanduser()), **options)
+
+    def to_hf(self, repo: str, **options: Any) -> None:
+        """Upload the model to the Hugging Face Hub, from where :meth:`from_hf` reads it.
+
+        Args:
+            repo: The repository, ``owner/name`` or ``owner/name@branch``.
+            **options: Options of ``pt.Artifact``: ``branch`` and ``pretty_name``. Its ``private`` fails with newer
+                versions of huggingface_hub; make the repository private there, before you upload.
+
+        Raises:
+            RuntimeError: If the model is not fitted.
+        """
+        with packed(self.save) as package:
+            package.to_hf(repo, **options)
+
+    def to_zenodo(self, **options: Any) -> None:
+        """Upload the model to Zenodo as a draft, to be published there; the token is that of ``ZENODO_TOKEN``.
+
+        Args:
+            **options: Options of ``pt.Artifact``: ``pretty_name`` and ``sandbox``.
+
+        Raises:
+            RuntimeError: If the model is not fitted.
+        """
+        with packed(self.save) as package:
+            package.to_zenodo(**options)
+
+    @classmethod
+    def from_url(cls, url: str, *, expected_sha256: str | None = None, **options: Any) -> Self:
+        """Download a model and load it; what was downloaded once is in PyTerrier's cache.
+
+        ``pt.Artifact.from_url`` does the same for a model of any class.
+
+        Args:
+            url: The address of a package that :meth:`build_package` made: ``https://``, ``hf:owner/name``,
+                ``zenodo:id``, ``file:///`` or the path of a file.
+            expected_sha256: The SHA-256 of the package.
+            **options: As for :meth:`load`.
+
+        Raises:
+            OSError: If the address cannot be read.
+            ValueError: If the file has another SHA-256 or is no package.
+            ArtifactError: If it holds something else than a model of this class, or is damaged.
+
+        Example::
+
+            clsm.build_package("clsm.tar.lz4")
+            pn.CLSM.from_url("https://example.org/clsm.tar.lz4")
+        """
+        path = downloaded(url, expected_sha256)
+        try:
+            return cls.load(path, **options)
+        except ArtifactError as error:
+            raise ArtifactError(f"{url} cannot be loaded as {cls.__name__}: {error}") from None
+
+    @classmethod
+    def from_hf(cls, repo: str, branch: str | None = None, **options: Any) -> Self:
+        """Download a model from the Hugging Face Hub, and load it.
+
+        Args:
+            repo: The repository, ``owner/name`` or ``owner/name@branch``.
+            branch: Its branch or tag, if ``repo`` has none.
+            **options: As for :meth:`from_url`, which raises the same errors.
+        """
+        if branch is not None and "@" in repo:
+            raise ValueError(f"repo={repo!r} names a branch, and so does branch={branch!r}; give one of them")
+        return cls.from_url(f"hf:{repo}" if branch is None else f"hf:{repo}@{branch}", **options)
+
+    @classmethod
+    def from_zenodo(cls, zenodo_id: str, **options: Any) -> Self:
+        """Download a model from Zenodo, and load it.
+
+        Args:
+            zenodo_id: The number of the record.
+            **options: As for :meth:`from_url`, which raises the same errors.
+        """
+        return cls.from_url(f"zenodo:{zenodo_id}", **options)
 
     @classmethod
     def _load(cls, path: Path, options: Mapping[str, Any]) -> Self:
