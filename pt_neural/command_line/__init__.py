@@ -1,0 +1,1 @@
+"""The command line: ``pt-neural``, or ``python -m pt_neural``."""
