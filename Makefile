@@ -6,12 +6,15 @@ READY := $(VENV)/.ready
 PINS  := $(VENV)/pins.txt
 LOWEST := .venv-lowest
 
+# make package installs the wheel alone, beside the packages of .venv; make NO_DEPS= package installs all that it needs.
+NO_DEPS := --no-deps
+
 # The first Python on the PATH that is new enough; override with: make PYTHON=/path/to/python demo
 PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11,$(shell \
 	$(name) -c 'import sys; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-lowest faults lint bench bench-scale notebooks docs jar clean
+.PHONY: help demo test test-all test-lowest faults lint bench bench-scale notebooks docs package jar clean
 
 PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile
 
@@ -57,6 +60,18 @@ docs: $(VENV)/.docs ## build the documentation into build/docs
 	$(BIN)/python -m sphinx -W --keep-going -n -q pt_neural/pt_docs build/docs
 	@echo "open build/docs/index.html"
 
+package: $(VENV)/.package ## build wheel and sdist into build/dist, and use the wheel in an empty environment
+	rm -rf build/dist build/empty
+	$(BIN)/python -m build --outdir build/dist .
+	"$(PYTHON)" -m venv build/empty
+	[ -z "$(NO_DEPS)" ] || $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+		> "$$(build/empty/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/shared.pth"
+	build/empty/bin/python -m pip install --quiet $(NO_DEPS) build/dist/*.whl
+	build/empty/bin/python -c 'from importlib.metadata import metadata; print(metadata("pt-neural").get_payload())' \
+		> build/dist/README.md
+	$(BIN)/python -m readme_renderer build/dist/README.md > build/dist/README.html
+	cd build/empty && bin/python ../../.ci/smallest_use.py
+
 jar: $(READY) ## compile the Java of pt_neural/lucene/java; needs a JDK 21 or newer
 	$(BIN)/python -m pt_neural.lucene.java.compile
 
@@ -78,6 +93,10 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --no-deps --require-hashes --requirement $(VENV)/hashed.txt
 	$(BIN)/python -m pip install --quiet --constraint $(PINS) --editable '.[dev,notebooks]'
 	@touch $(READY)
+
+$(VENV)/.package: $(READY)
+	$(BIN)/python -m pip install --quiet --constraint $(PINS) --editable '.[package]'
+	@touch $@
 
 $(VENV)/.docs: $(READY)
 	$(BIN)/python -m pip install --quiet --constraint $(PINS) --editable '.[docs]'
