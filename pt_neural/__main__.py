@@ -2,4 +2,5 @@
 
 from pt_neural.command_line.commands import main
 
-main(prog_name="pt-neural")
+if __name__ == "__main__":
+    main(prog_name="pt-neural")
