@@ -34,7 +34,7 @@ def main() -> None:
     axes.set_xlim(min(ratios.min(), 1) / 1.5, 3 * max(ratios.max(), 1))
     axes.set_ylim(len(ratios) - 0.4, -0.6)
     axes.legend(loc="lower right")
-    figure.savefig(options.picture, dpi=150)
+    figure.savefig(options.picture, dpi=200)
 
 
 if __name__ == "__main__":

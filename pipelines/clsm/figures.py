@@ -10,7 +10,7 @@ from ir_measures import nDCG
 import pt_neural as pn
 from pipelines.clsm.rankers import Rankers
 from pipelines.common.comparison import alpha_picture
-from pt_neural.experiment.pictures import COLOURS
+from pt_neural._pictures import COLOURS
 from pt_neural.text import tokenise
 
 DEV = f"dev {nDCG @ 10}"  # the column of a model's history

@@ -13,6 +13,7 @@ import pt_neural as pn
 from pipelines.common.collection import Collection, Split
 from pipelines.common.runs import SavedRuns
 from pipelines.common.workspace import Workspace
+from pt_neural._pictures import new_axes
 from pt_neural.experiment import AlphaCurve, bootstrap, mean_over_seeds, per_query, significance
 from pt_neural.experiment.statistics import Correction
 
@@ -227,8 +228,9 @@ def mean_curve(curves: Mapping[int, AlphaCurve]) -> AlphaCurve:
 
 def alpha_picture(curves: dict[str, AlphaCurve], title: str) -> plt.Figure:
     """Mixtures as functions of alpha, one curve each."""
-    figure, axes = plt.subplots(figsize=(7.5, 4.8), layout="constrained")
+    ax = new_axes(7.5, 4.8)
     for name, curve in curves.items():
-        curve.plot(axes, label=name, interval=False)
-    figure.suptitle(title)
-    return figure
+        curve.plot(ax, label=name, interval=False)
+    ax.set_xlabel("alpha (weight of the ranker that is mixed with BM25)")
+    ax.figure.suptitle(title)
+    return ax.figure

@@ -23,6 +23,7 @@ import pt_neural as pn
 from pipelines.common.arguments import as_json, command, package_versions, run_settings
 from pipelines.common.collection import FIELDS, Collection, with_pseudo_queries
 from pipelines.common.runs import SavedRuns, write_whole
+from pt_neural._pictures import DPI
 
 PSEUDO_DEV = 500  # pseudo-queries at most to stop training by
 
@@ -254,7 +255,7 @@ class Workspace:
 
     def save_picture(self, name: str, figure: plt.Figure) -> None:
         """Write a picture as PNG, and close it."""
-        figure.savefig(self.results / f"{name}.png", dpi=150)
+        figure.savefig(self.results / f"{name}.png", dpi=DPI)
         plt.close(figure)
 
     def save_settings(self, **chosen: Any) -> None:

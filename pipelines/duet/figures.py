@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 from ir_measures import nDCG
 
+from pt_neural._pictures import COLOURS
 from pt_neural.experiment import Breakdown
-from pt_neural.experiment.pictures import COLOURS
 
 WIDTH = 0.38  # of a bar
 

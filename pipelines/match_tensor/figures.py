@@ -6,7 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from pt_neural.experiment.pictures import COLOURS
+from pt_neural._pictures import COLOURS
 
 GROUP = 0.8  # width of all bars of a measure
 

@@ -3,8 +3,8 @@
 import matplotlib.pyplot as plt
 import pandas as pd
 
+from pt_neural._pictures import COLOURS
 from pt_neural.experiment import RankLoss
-from pt_neural.experiment.pictures import COLOURS
 
 PANELS = {"loss": "training loss", f"dev {RankLoss}": "dev rank loss"}
 

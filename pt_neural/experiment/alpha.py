@@ -10,10 +10,11 @@ from ir_measures import nDCG
 
 from pt_neural._evaluation import RunEvaluator, direction, parse_measure
 from pt_neural._frames import with_scores
+from pt_neural._pictures import COLOURS, LINES, fit_labels, legend_above, new_axes
 from pt_neural.experiment.folds import Folds, assign_folds
-from pt_neural.experiment.pictures import COLOURS, legend_above
 from pt_neural.rankers import Mixture
 from pt_neural.rankers.mixture import Sides
+from pt_neural.rankers.retriever import Retriever
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,6 +26,7 @@ class AlphaCurve:
     Attributes:
         alpha: The best alpha; the smallest if several are equally good.
         measure: Name of the measure.
+        ranker: Name of the ranker that alpha is the weight of; empty if it has none.
         per_query: Frame of values, with one row per alpha (the index) and one column per query.
         fold_alphas: With folds, the alpha of each fold, chosen on the queries of the other folds; otherwise empty.
         run: With folds, the result frame with each query ranked by the alpha of its fold; otherwise None.
@@ -36,12 +38,14 @@ class AlphaCurve:
         measure: ir_measures.Measure | str,
         fold_alphas: dict[object, float] | None = None,
         run: pd.DataFrame | None = None,
+        ranker: str = "",
     ):
         self.per_query = per_query
         self.measure = str(measure)
         self.alpha = best_alpha(per_query, parse_measure(measure))
         self.fold_alphas = fold_alphas or {}
         self.run = run
+        self.ranker = ranker
 
     def to_frame(self) -> pd.DataFrame:
         """Frame with ``alpha``, the mean of the measure and ``ci``, half the width of its 95% interval."""
@@ -63,15 +67,15 @@ class AlphaCurve:
             label: Name of the curve, for a legend above the axes that also gives the best alpha.
             interval: Whether to shade the 95% interval of the mean; leave it out if several curves share the axes.
         """
-        import matplotlib.pyplot as plt
-
         if ax is None:
-            _, ax = plt.subplots(figsize=(6, 3.6), layout="constrained")
+            ax = new_axes(6, 3.6)
         frame = self.to_frame()
         mean, best = frame[self.measure], self.per_query.loc[self.alpha].mean()
-        colour = COLOURS[len(ax.lines) // 2 % len(COLOURS)]  # each curve is a line and a mark
-        ax.plot(frame["alpha"], mean, color=colour, label=label and f"{label} (best alpha {self.alpha:.2f})")
-        ax.plot(self.alpha, best, "o", color=colour)
+        number = len(ax.lines) // 2  # each curve is a line and a mark
+        colour, line, mark = (kind[number % len(kind)] for kind in (COLOURS, LINES, "osD^v"))
+        name = label and f"{label} (best alpha {self.alpha:.2f})"
+        ax.plot(frame["alpha"], mean, color=colour, linestyle=line, label=name)
+        ax.plot(self.alpha, best, mark, color=colour)
         if interval:
             low, high = mean - frame["ci"], mean + frame["ci"]
             ax.fill_between(frame["alpha"], low, high, color=colour, alpha=0.15, linewidth=0)
@@ -80,8 +84,12 @@ class AlphaCurve:
         else:
             legend_above(ax, columns=2)
         ax.margins(y=0.12)
-        ax.set(xlabel="alpha (weight of the first ranker)", ylabel=f"{self.measure}, {self.per_query.shape[1]} queries")
+        mixed = self.ranker or "the mixture's first ranker"
+        if number and mixed not in ax.get_xlabel():
+            mixed = "each mixture's first ranker"
+        ax.set(xlabel=f"alpha (weight of {mixed})", ylabel=f"{self.measure}, {self.per_query.shape[1]} queries")
         ax.set_xlim(-0.02, 1.02)
+        fit_labels(ax)
         return ax
 
     def __repr__(self) -> str:
@@ -144,14 +152,14 @@ def tune_alpha(
     progress = pt.tqdm(alphas, desc="alpha", disable=not verbose)
     per_query = pd.DataFrame([evaluate(sides.scores(alpha)) for alpha in progress], index=alphas, columns=evaluate.qids)
     if folds is None:
-        curve = AlphaCurve(per_query, measure)
+        curve = AlphaCurve(per_query, measure, ranker=_name(mixture.a))
     else:
         assignment = assign_folds(folds, evaluate.qids, seed)
         fold_alphas = {
             fold: best_alpha(per_query.loc[:, assignment != fold], measure) for fold in sorted(set(assignment.tolist()))
         }
         run = _fold_run(sides, dict(zip(evaluate.qids, assignment.tolist(), strict=True)), fold_alphas)
-        curve = AlphaCurve(per_query, measure, fold_alphas, run)
+        curve = AlphaCurve(per_query, measure, fold_alphas, run, _name(mixture.a))
     mixture.alpha = curve.alpha
     return curve
 
@@ -169,6 +177,12 @@ def _split(pipeline: pt.Transformer) -> tuple[pt.Transformer | None, Mixture]:
         raise ValueError(f"tune_alpha needs a Mixture, or a pipeline that ends with one, not {pipeline!r}")
     before = stages[:-1]
     return (pt.Compose(*before) if before else None), stages[-1]
+
+
+def _name(side: pt.Transformer) -> str:
+    """The name of the ranker that scores a side, such as ``"DSSM"``."""
+    last = list(side)[-1] if isinstance(side, pt.Compose) else side
+    return type(last.model if isinstance(last, Retriever) else last).__name__
 
 
 def _fold_run(sides: Sides, fold_of: dict[str, object], fold_alphas: dict[object, float]) -> pd.DataFrame:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from pt_neural.experiment.pictures import COLOURS, legend_above
+from pt_neural._pictures import COLOURS, LINES, fit_labels, legend_above, new_axes
 from pt_neural.experiment.values import checked_values, measure_name
 from pt_neural.text import tokenise
 from pt_neural.training.examples import require_columns
@@ -48,11 +48,10 @@ class Breakdown:
             interval: Whether to draw the 95% interval of the mean for classes of at least ten queries; by default only
                 for up to four systems, whose intervals can still be told apart.
         """
-        import matplotlib.pyplot as plt
-
         figure = None
         if ax is None:
-            figure, ax = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
+            ax = new_axes(6.4, 3.8)
+            figure = ax.figure
         if interval is None:
             interval = self.values.shape[1] <= DISTINGUISHABLE
         frame, groups = self.to_frame(), self.values.groupby(self.classes, observed=True)
@@ -65,7 +64,7 @@ class Breakdown:
                 yerr=error[name].to_numpy() if interval else None,
                 color=COLOURS[number % len(COLOURS)],
                 marker="osD^v"[number % 5],
-                linestyle=("-", "--", ":")[number // len(COLOURS) % 3],
+                linestyle=LINES[number % len(LINES)],
                 markersize=5,
                 linewidth=1.3,
                 elinewidth=0.8,
@@ -78,6 +77,7 @@ class Breakdown:
         lines = legend_above(ax)
         if figure is not None:
             figure.set_figheight(figure.get_figheight() + lines)
+        fit_labels(ax)
         return ax
 
     def __repr__(self) -> str:

@@ -11,7 +11,7 @@ from ir_measures import R, Success, nDCG
 from pt_neural._arguments import checked_integers, checked_number
 from pt_neural._evaluation import parse_measure
 from pt_neural._frames import with_scores
-from pt_neural.experiment.pictures import COLOURS, legend_above
+from pt_neural._pictures import COLOURS, LINES, fit_labels, legend_above, new_axes
 from pt_neural.text import tokenise
 from pt_neural.training.examples import require_columns, with_numeric_labels
 
@@ -50,10 +50,8 @@ class CandidateRecall:
         Args:
             ax: Axes to draw on; a new figure by default.
         """
-        import matplotlib.pyplot as plt
-
         if ax is None:
-            _, ax = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
+            ax = new_axes(6.4, 3.8)
         labels = {
             "success": "queries with a relevant candidate",
             "ceiling": f"{self.measure} of the best re-ranking",
@@ -61,14 +59,15 @@ class CandidateRecall:
         }
         depths = self._frame["depth"]
         for number, (column, label) in enumerate(labels.items()):
-            style = {"color": COLOURS[number], "marker": "osD"[number], "markersize": 5, "linewidth": 1.3}
-            ax.plot(depths, self._frame[column], label=label, **style)
+            style = {"color": COLOURS[number], "linestyle": LINES[number], "linewidth": 1.3}
+            ax.plot(depths, self._frame[column], label=label, marker="osD"[number], markersize=5, **style)
         ax.set_xscale("log")
         ticks = _ticks(depths.tolist())
         ax.set_xticks(ticks, [f"{depth:,}" for depth in ticks])
         ax.minorticks_off()
         ax.set(xlabel="candidates per query", ylabel=f"mean over {self.queries:,} queries", ylim=(0, 1.02))
         legend_above(ax)
+        fit_labels(ax)
         return ax
 
     def __repr__(self) -> str:

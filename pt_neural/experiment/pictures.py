@@ -1,19 +1,16 @@
-"""Pictures of systems over queries, and the colours, labels and legends of all pictures."""
+"""Pictures of systems over queries, and labels beside points."""
 
 from collections.abc import Mapping, Sequence
-from textwrap import fill
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pandas as pd
 
+from pt_neural._pictures import COLOURS, fit_labels, legend_above, new_axes, wrapped
 from pt_neural.experiment.values import checked_values, measure_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-# Colours that colour-blind readers can tell apart (Okabe and Ito).
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000", "#999999")
 
 POINT_AREA, LARGEST_AREA = 14.0, 400.0  # of a mark for one query, and for many queries, in square points
 
@@ -31,8 +28,6 @@ GAP, RADIUS = 6.0, 4.0  # points from the middle of a mark to its label, and to 
 DISTANCES = (1, 2, 3, 4.5, 6, 8, 10, 12, 15)  # of a label from its mark, in gaps
 DIRECTIONS = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1))
 DIRECTIONS += ((2, 1), (-2, 1), (2, -1), (-2, -1), (1, 2), (-1, 2), (1, -2), (-1, -2))
-LETTERS_PER_INCH, HANDLE, LINE = 16.0, 6, 0.17  # small letters; letters as wide as a handle; inches between lines
-OVERHANG = 1.12  # width of a legend relative to its axes, which grow once they are laid out
 
 
 class PerQueryScatter:
@@ -69,19 +64,18 @@ class PerQueryScatter:
         Args:
             ax: Axes to draw on; a new figure by default.
         """
-        import matplotlib.pyplot as plt
-
         if ax is None:
-            _, ax = plt.subplots(figsize=(4.8, 4.8), layout="constrained")
+            ax = new_axes(4.8, 4.8)
         points, queries = np.unique(self._values.round(3).to_numpy(), axis=0, return_counts=True)
         ends = [points.min(), points.max()]
         ax.plot(ends, ends, color="#999999", linewidth=0.8, zorder=0)
         ax.scatter(*points.T, np.minimum(POINT_AREA * queries, LARGEST_AREA), color=COLOURS[0], alpha=0.4, linewidth=0)
         ax.set_aspect("equal")
-        ax.set_xlabel(wrapped(f"{self.measure} of {self.other}", 45))
-        ax.set_ylabel(wrapped(f"{self.measure} of {self.system}", 45))
+        ax.set_xlabel(f"{self.measure} of {self.other}")
+        ax.set_ylabel(f"{self.measure} of {self.system}")
         counts = f"{self.above:,} queries above the line, {self.below:,} below, {self.equal:,} on it"
         ax.set_title(counts, fontsize="small")
+        fit_labels(ax)
         return ax
 
     def __repr__(self) -> str:
@@ -135,11 +129,8 @@ class SystemComponents:
         Args:
             ax: Axes to draw on; a new figure by default.
         """
-        import matplotlib.pyplot as plt
-
         if ax is None:
-            size = (6.4, 4.8) if len(self._points) <= MANY else (8.0, 6.0)
-            _, ax = plt.subplots(figsize=size, layout="constrained")
+            ax = new_axes(*((6.4, 4.8) if len(self._points) <= MANY else (8.0, 6.0)))
         for number, (kind, (marker, fill_style, label)) in enumerate(MARKERS.items()):
             points = self._points[self._points["kind"].isna() if kind is None else self._points["kind"] == kind]
             if len(points):
@@ -151,6 +142,7 @@ class SystemComponents:
         ax.margins(0.15)
         if self._points["kind"].notna().any():
             legend_above(ax, columns=len(MARKERS))
+        fit_labels(ax)
         names = [wrapped(name, 26) for name in self._points["system"]]
         label_points(ax, self._points[["first", "second"]].to_numpy(), names)
         return ax
@@ -195,33 +187,6 @@ def pca(values: pd.DataFrame, kinds: Mapping[str, Kind] | None = None) -> System
     frame = pd.DataFrame({"system": list(values), "kind": [kinds.get(name) for name in values]}, dtype=object)
     frame[["first", "second"]] = points
     return SystemComponents(frame, np.nan_to_num(model.explained_variance_ratio_))
-
-
-def wrapped(text: object, width: int) -> str:
-    """A name in lines of at most ``width`` letters, not broken at hyphens."""
-    return fill(str(text), width, break_on_hyphens=False)
-
-
-def legend_above(ax: "Axes", columns: int = 4) -> float:
-    """Put the legend above the axes, in as many columns as fit.
-
-    Args:
-        ax: Axes with labelled lines.
-        columns: The largest number of columns.
-
-    Returns:
-        The height of all its lines but the first, in inches.
-    """
-    handles, names = ax.get_legend_handles_labels()
-    room = ax.get_window_extent().width
-    names = [wrapped(name, max(20, int(LETTERS_PER_INCH * room / ax.figure.dpi) - HANDLE)) for name in names]
-    place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}
-    for number in range(min(columns, len(names)), 0, -1):
-        legend = ax.legend(handles, names, fontsize="small", ncols=number, frameon=False, **place)
-        if legend.get_window_extent().width <= OVERHANG * room:
-            break
-    rows = -(-len(names) // number)
-    return LINE * (rows * max(name.count("\n") + 1 for name in names) - 1)
 
 
 def label_points(ax: "Axes", points: np.ndarray, texts: Sequence[str], *, size: float = 8.0) -> None:

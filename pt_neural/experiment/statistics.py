@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from pt_neural._arguments import checked_choice, checked_number
-from pt_neural.experiment.pictures import COLOURS, wrapped
+from pt_neural._pictures import COLOURS, fit_labels, new_axes, wrapped
 from pt_neural.experiment.values import checked_values, measure_name
 
 if TYPE_CHECKING:
@@ -47,14 +47,12 @@ class BootstrapIntervals:
         Args:
             ax: Axes to draw on; a new figure by default.
         """
-        import matplotlib.pyplot as plt
-
         frame = self._frame
         names = [wrapped(name, 50) for name in frame["system"]]
         if ax is None:
             lines = [line for name in names for line in name.split("\n")]
             size = (4 + 0.08 * max(map(len, lines)), 1.2 + 0.12 * len(frame) + 0.18 * len(lines))
-            _, ax = plt.subplots(figsize=size, layout="constrained")
+            ax = new_axes(*size)
         middle = frame["mean" if self.baseline is None else "difference"]
         reach = [middle - frame["low"], frame["high"] - middle]
         places = np.arange(len(frame))
@@ -65,7 +63,8 @@ class BootstrapIntervals:
         if self.baseline is not None:
             ax.axvline(0, color="#999999", linewidth=0.8, zorder=0)
             label = f"difference from {self.baseline} in {label}"
-        ax.set_xlabel(wrapped(label, 45))
+        ax.set_xlabel(label)
+        fit_labels(ax)
         return ax
 
     def __repr__(self) -> str:

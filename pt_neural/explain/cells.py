@@ -9,23 +9,13 @@ import numpy as np
 import pandas as pd
 
 from pt_neural._arguments import checked_number
-from pt_neural.explain.explanation import Side, TextExplanation
-from pt_neural.explain.pictures import (
-    LEFT_OUT,
-    MATCH_COLOUR,
-    HeatMap,
-    Mark,
-    draw_heat_map,
-    shades,
-    shortened,
-    word_style,
-)
+from pt_neural.explain.explanation import Side, TextExplanation, quoted, read_end
+from pt_neural.explain.pictures import LEFT_OUT, HeatMap, Mark, draw_heat_map, shades, word_style
 from pt_neural.explain.words import WORD_COLUMNS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-OUTLINE = f"outline: 2px solid {MATCH_COLOUR}"  # like the cells of exact matches
 CONTEXT = 2  # words shown on either side of a strong one
 
 
@@ -99,21 +89,24 @@ class CellExplanation(TextExplanation):
         boundaries = self.document_words["boundary"].to_numpy(bool)
         shown = shown_columns(np.abs(self.cells).sum(axis=0), boundaries, checked_number("words", words, int, least=1))
         gaps = shown < 0
-        document = self.document_words["word"]
+        document, matches = self.document_words["word"], self.document_words["match"].to_numpy(bool)
         heat_map = HeatMap(
             rows=self.query_words["word"].to_list(),
             columns=[LEFT_OUT if place < 0 else document.iloc[place] for place in shown],
             cells=np.where(gaps, np.nan, self.cells[:, shown]),
-            outlined=self.match[:, shown] & ~gaps,
+            matches=(self.query_words["match"].to_numpy(bool), matches[shown] & ~gaps),
             labels=(
                 "words of the query",
                 "words of the document" + (", where its cells are strongest" if gaps.any() else ""),
             ),
-            legend="exact match",
             boundaries=boundaries[shown] & ~gaps,
         )
-        title = f'"{shortened(self.query)}"\n{self.model}\n{self._sum()}'
+        title = [self.model, self._sum(), quoted(self.query)]
         return draw_heat_map(ax, heat_map, bars, title=title, width=width, nothing=nothing)
+
+    def _read(self, side: Side) -> int | None:
+        words = self.query_words if side == "query" else self.document_words
+        return read_end(self._text_of(side), int((~words["boundary"].astype(bool)).sum()))
 
     def _marks(self, side: Side) -> list[Mark]:
         text, words = self._text_of(side), self._words(side)
@@ -123,7 +116,7 @@ class CellExplanation(TextExplanation):
                 word.start,
                 word.end,
                 word.word if word.boundary else text[word.start : word.end],
-                word_style(word.match, shade, match_style=OUTLINE),
+                word_style(word.match, shade),
                 f"contribution {word.contribution:.4f}",
             )
             for word, shade in rows

@@ -9,8 +9,8 @@ import pandas as pd
 import pyterrier as pt
 
 from pt_neural._arguments import checked_number
-from pt_neural.explain.explanation import Explanation, Side, TextExplanation, checked_side
-from pt_neural.explain.pictures import MODEL_COLOURS, WORD_LENGTH, draw_words, embolden, set_title, shortened
+from pt_neural.explain.explanation import Explanation, Side, TextExplanation, checked_side, quoted
+from pt_neural.explain.pictures import IN_BOTH, MODEL_COLOURS, WORD_LENGTH, draw_words, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -96,18 +96,16 @@ class ComparedExplanations(Explanation):
         percent = 100 * shares.iloc[:, 1:]
         colours = dict(zip(percent, MODEL_COLOURS, strict=False))
         legend = {colours[name]: f"{shortened(name, WORD_LENGTH)}: {self.score[name]:.4g}" for name in percent}
-        ax = draw_words(
+        return draw_words(
             ax,
             percent,
             colours,
             legend,
-            label=f"share of all that a model gives to words of the {side}, in percent\n(bold: in query and document)",
+            title=[quoted(self.query)],
+            label=f"share of all that a model gives to words of the {side}, in percent ({IN_BOTH})",
             nothing=f"no word of the {side} to show",
+            matches=shares.iloc[:, 0],
         )
-        embolden(ax, shares.iloc[:, 0])
-        legend_rows = -(-len(legend) // 3)
-        set_title(ax, f'"{shortened(self.query)}"', loc="left", pad=10 + 16 * legend_rows)
-        return ax
 
     def _repr_html_(self) -> str:
         columns = "".join(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from html import escape
 from operator import pow
@@ -12,14 +12,15 @@ import numpy as np
 import pandas as pd
 
 from pt_neural._arguments import checked_number
-from pt_neural.explain.explanation import SIDES, Document, Side, TextExplanation, both_texts, checked_side
+from pt_neural.explain.explanation import SIDES, Document, Side, TextExplanation, both_texts, checked_side, read_end
 from pt_neural.explain.pictures import (
-    MATCH_COLOUR,
-    SUPPORT_COLOUR,
+    DIRECTIONS,
+    IN_BOTH,
+    MODEL_COLOURS,
+    SHADES_NOTE,
     Mark,
+    directions,
     draw_words,
-    embolden,
-    marked,
     paragraph,
     shades,
     strongest,
@@ -36,12 +37,9 @@ if TYPE_CHECKING:
     from pt_neural.rankers.representation import RepresentationRanker
 
 WORDS_PER_BATCH = 1_000_000
-LEGEND = (
-    "Blue: words whose loss lowers the score; purple and underlined: words whose loss raises it; the stronger the "
-    "colour, the more, within each text."
-)
 LIMITS: dict[Side, str] = {"query": "query_terms", "document": "document_terms"}  # attributes of models
-BAR_COLOURS = ("0.6", SUPPORT_COLOUR, MATCH_COLOUR)  # of the score, and of two parts
+MASK = "\ua66e"  # a letter of one Slavic manuscript, in place of a word: no model knows it
+BAR_COLOURS = ("0.45", *MODEL_COLOURS[:2])  # of the score, and of two parts
 
 Scorer = Callable[[PackedSequences, Vocabulary], np.ndarray]
 
@@ -50,7 +48,8 @@ def explain_terms(model: "RepresentationRanker", query: str, text: Document, *, 
     """Drop each term from the query or the document, all its occurrences at once, and score what is left.
 
     For rankers that represent query and document separately. The contribution of a term is the score of the full text
-    minus the score of the text without it. The words around it become neighbours, which changes windows of words.
+    minus the score of the text without it. The words around it become neighbours, which changes windows of words; only
+    for a ranker that reads a fixed number of terms does an unknown word take its place, so that no other word moves.
     Contributions do not add up to the score: two words may replace each other, or mean something only together.
 
     The text is encoded again for each dropped term, so the number of terms is limited: first come the terms that both
@@ -84,9 +83,11 @@ def explain_terms(model: "RepresentationRanker", query: str, text: Document, *, 
         return model.score_pairs(full_query, np.zeros_like(rows), model.represent_documents(rests, vocabulary), rows)
 
     sides = [word_occurrences(query, "query", text), word_occurrences(text, "document", query)]
-    for words, scorer in zip(sides, (score_queries, score_documents), strict=True):
-        without = _scores_without(words["word"].tolist(), _chosen_terms(words, terms), scorer)
+    limits = limits_of(model)
+    for words, scorer, limit in zip(sides, (score_queries, score_documents), limits.values(), strict=True):
+        without = _scores_without(words["word"].tolist(), _chosen_terms(words, terms), scorer, masked=limit is not None)
         words["contribution"] = score - words["word"].map(without).astype(float)
+    read = {side: read_end(both, limits[side]) for side, both in zip(SIDES, (query, text), strict=True)}
     notes = (
         _not_dropped(side, words["word"].nunique(), terms, "terms") for side, words in zip(SIDES, sides, strict=True)
     )
@@ -95,8 +96,9 @@ def explain_terms(model: "RepresentationRanker", query: str, text: Document, *, 
         query=query,
         text=text,
         score=score,
-        note=f"Orange: words that query and document share. {LEGEND}{''.join(notes)}",
+        note=f"What the score loses without a word. {SHADES_NOTE}{''.join(notes)}",
         words=pd.concat(sides, ignore_index=True),
+        read=read,
         shades=np.concatenate([shades(words["contribution"].to_numpy()) for words in sides]),
         per="term",
     )
@@ -108,15 +110,24 @@ def _chosen_terms(words: pd.DataFrame, count: int) -> list[str]:
     return distinct.sort_values(["match", "count"], ascending=False, kind="stable").index[:count].tolist()
 
 
-def _scores_without(words: list[str], dropped: list[str], scorer: Scorer) -> dict[str, float]:
-    """The score of a text without each term; texts are encoded in batches of bounded size."""
-    vocabulary = Vocabulary(list(dict.fromkeys(words)))
-    ids = np.array(vocabulary.ids(words), dtype=np.int32)
+def limits_of(model: Ranker) -> dict[Side, int | None]:
+    """How many words of each text a model reads; None for all of them."""
+    limits = {side: getattr(model, name, None) for side, name in LIMITS.items()}
+    if limits["document"] is not None and getattr(model, "boundaries", False):
+        limits["document"] -= len(model.fields)  # a boundary before each field counts, too
+    return limits
+
+
+def _scores_without(words: list[str], dropped: list[str], scorer: Scorer, *, masked: bool) -> dict[str, float]:
+    """The score of a text without each term, or with a mask for it; texts are encoded in batches of bounded size."""
+    vocabulary = Vocabulary([*dict.fromkeys(words), *([MASK] if MASK not in words else [])])
+    ids, mask = np.array(vocabulary.ids(words), dtype=np.int32), vocabulary.ids([MASK])[0]
     size = max(1, WORDS_PER_BATCH // max(1, len(words)))
     scores: dict[str, float] = {}
     for start in range(0, len(dropped), size):
         batch = dropped[start : start + size]
-        rests = [ids[ids != term] for term in vocabulary.ids(batch)]
+        places = [ids != term for term in vocabulary.ids(batch)]
+        rests = [np.where(kept, ids, mask) if masked else ids[kept] for kept in places]
         packed = PackedSequences(np.concatenate(rests), offsets_of(np.array([len(rest) for rest in rests])))
         scores.update(zip(batch, scorer(packed, vocabulary).tolist(), strict=True))
     return scores
@@ -126,9 +137,10 @@ def explain_occurrences(model: Ranker, query: str, text: Document, *, terms: int
     """Drop each word of the query or the document by itself, and score what is left (Duet paper, Figure 1).
 
     For rankers that read query and document together. The contribution of an occurrence is the score of the full text
-    minus the score of the text without it. The words after it move up by one place, which matters to models that look
-    at positions; and if the text is longer than the model reads, one more word is read. For a Duet, whose score joins
-    a local and a distributed model, there are also contributions to each part: to its output before its tanh.
+    minus the score of the text without it. If the ranker reads a fixed number of terms, an unknown word takes its
+    place: the words after it stay where they are, and no word from beyond the end moves in. Otherwise the words around
+    it become neighbours. For a Duet, whose score joins a local and a distributed model, there are also contributions
+    to each part: to its output before its tanh.
 
     The text is scored again for each dropped word, so the number of words is limited: first come the words that both
     texts have, then those that occur first.
@@ -149,40 +161,42 @@ def explain_occurrences(model: Ranker, query: str, text: Document, *, terms: int
     checked_number("terms", terms, int, least=1)
     query, text = both_texts(model, query, text)
     words = {"query": word_occurrences(query, "query", text), "document": word_occurrences(text, "document", query)}
-    limits = {side: getattr(model, name, None) or len(words[side]) for side, name in LIMITS.items()}
+    limits = limits_of(model)
+    masks: dict[Side, list[str]] = {side: [] if limits[side] is None else [MASK] for side in SIDES}
+    tokens = {side: words[side]["word"].tolist()[: limits[side]] for side in SIDES}
     dropped = {
         side: np.argsort(~words[side]["match"].to_numpy()[: limits[side]], kind="stable")[:terms] for side in SIDES
     }
-    # One word more than the model reads, because one will be dropped.
-    tokens = {side: words[side]["word"].tolist()[: limits[side] + 1] for side in SIDES}
-    scores = _scores(_reading_texts(model), _pairs(tokens, dropped))
+    scores = _scores(_reading_texts(model), _pairs(tokens, dropped, masks))
     full, rests = scores.iloc[0], scores.to_numpy()[1:]
     split = len(dropped["query"])
     for side, rest in (("query", rests[:split]), ("document", rests[split:])):
         losses = np.full((len(words[side]), len(full)), np.nan)
-        losses[limits[side] :] = 0
+        losses[len(tokens[side]) :] = 0
         losses[dropped[side]] = full.to_numpy() - rest
         words[side][scores.columns.tolist()] = losses
-    notes = (
-        _not_dropped(side, min(limits[side], len(words[side])), len(dropped[side]), "words that the model reads")
-        for side in SIDES
-    )
+    notes = (_not_dropped(side, len(tokens[side]), len(dropped[side]), "words that the model reads") for side in SIDES)
+    read = {side: read_end(both, limits[side]) for side, both in zip(SIDES, (query, text), strict=True)}
     return PartsExplanation(
         model=repr(model),
         query=query,
         text=text,
         score=float(full["contribution"]),
-        note=f"Bold: words that query and document share. {LEGEND}{''.join(notes)}",
+        note=f"What the score loses without a word. {SHADES_NOTE}{''.join(notes)}",
         words=pd.concat(words.values(), ignore_index=True),
         parts=full.drop("contribution").to_dict(),
+        read=read,
     )
 
 
-def _pairs(tokens: dict[Side, list[str]], dropped: dict[Side, np.ndarray]) -> list[tuple[str, str]]:
+def _pairs(
+    tokens: dict[Side, list[str]], dropped: dict[Side, np.ndarray], masks: dict[Side, list[str]]
+) -> list[tuple[str, str]]:
     """Query and document in full, then what is left of the query, then what is left of the document."""
     query, document = (" ".join(tokens[side]) for side in SIDES)
     rests = {
-        side: [" ".join(tokens[side][:place] + tokens[side][place + 1 :]) for place in dropped[side]] for side in SIDES
+        side: [" ".join(tokens[side][:place] + masks[side] + tokens[side][place + 1 :]) for place in dropped[side]]
+        for side in SIDES
     }
     return [
         (query, document),
@@ -227,12 +241,14 @@ class PartsExplanation(TextExplanation):
     Attributes:
         words: One row per occurrence; see :meth:`to_frame`.
         parts: The output of each part for the full text, by name; empty for a model without parts.
+        read: Where the part of each text ends that the model reads, in characters; empty if it reads all.
     """
 
     words: pd.DataFrame
     parts: dict[str, float]
+    read: dict[Side, int | None] = field(default_factory=dict, kw_only=True)
 
-    lost: ClassVar[str] = "lost without an occurrence, summed over the word's occurrences"
+    lost: ClassVar[str] = "score lost without an occurrence, summed over the word's occurrences"
 
     def to_frame(self) -> pd.DataFrame:
         """One row per occurrence of a word, in the order of the text.
@@ -249,6 +265,9 @@ class PartsExplanation(TextExplanation):
         """What the score loses without each occurrence."""
         return self.words[list(WORD_COLUMNS)]
 
+    def _read(self, side: Side) -> int | None:
+        return self.read.get(side)
+
     def _marks(self, side: Side, column: str = "contribution") -> list[Mark]:
         return word_marks(self._text_of(side), self.words[self.words["side"] == side], column, hint="loses")
 
@@ -259,8 +278,8 @@ class PartsExplanation(TextExplanation):
         panels = []
         for name, output in self.parts.items():
             part = self._part_name(name)
-            panels.append(f"<p><b>{escape(part[:1].upper() + part[1:])}</b>: {output:.4f}</p>")
-            panels.append(paragraph(marked(self.text, self._marks("document", name))))
+            panels.append(f"<p>{escape(part[:1].upper() + part[1:])}: {output:.4f}</p>")
+            panels.append(paragraph(self._marked("document", self._marks("document", name))))
         return "".join(panels)
 
     def _part_name(self, name: str) -> str:
@@ -280,15 +299,17 @@ class PartsExplanation(TextExplanation):
         occurrences = self.words[self.words["side"] == checked_side(side)]
         columns = {"contribution": "score", **{name: self._part_name(name) for name in self.parts}}
         totals = strongest(occurrences, list(columns), "sum", words)
-        colours = dict(zip(columns, BAR_COLOURS if self.parts else [SUPPORT_COLOUR], strict=True))
-        ax = draw_words(
+        colours = dict(zip(columns, BAR_COLOURS, strict=False))
+        legend = {colours[column]: name for column, name in columns.items()} if self.parts else DIRECTIONS
+        if not self.parts:
+            colours = {"contribution": directions(totals["contribution"])}
+        return draw_words(
             ax,
             totals,
             colours,
-            {colours[column]: name for column, name in columns.items()} if self.parts else {},
-            label=f"{self.lost}\n(bold: in query and document)",
+            legend,
+            title=self._title(),
+            label=f"{self.lost} ({IN_BOTH})",
             nothing=f"no word of the {side} to show",
+            matches=totals["match"],
         )
-        embolden(ax, totals["match"])
-        self._set_title(ax, pad=26 if self.parts else 6, loc="left")
-        return ax

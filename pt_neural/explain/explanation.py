@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from pt_neural.explain.pictures import TITLE_LENGTH, Mark, marked, paragraph, set_title, shortened
+from pt_neural.explain.pictures import Mark, key, marked, paragraph, shortened
+from pt_neural.text import token_spans
 from pt_neural.text.tokens import FIELD_END
 
 if TYPE_CHECKING:
@@ -56,8 +57,8 @@ class Explanation(ABC):
     def _page(self, query: str, number: str, body: str) -> str:
         """The model, the query, a number and the note, then the body; all but the number as HTML."""
         return (
-            f'<div style="max-width: 60em; line-height: 1.7"><p><b>{escape(self.model)}</b> for "{query}"'
-            f"{escape(number)}<br><small>{escape(self.note)}</small></p>{body}</div>"
+            '<div style="max-width: 60em; line-height: 1.7; overflow-wrap: anywhere"><p>'
+            f'{escape(self.model)} for "{query}"{escape(number)}<br><small>{escape(self.note)}</small></p>{body}</div>'
         )
 
 
@@ -92,26 +93,44 @@ class TextExplanation(Explanation):
     def _text_of(self, side: Side) -> str:
         return self.query if side == "query" else self.text
 
+    def _read(self, side: Side) -> int | None:
+        """Where the part of a text ends that the model reads, in characters; None if it reads all."""
+        return None
+
+    def _marked(self, side: Side, marks: list[Mark] | None = None) -> str:
+        """A text as HTML, with its marks and with what the model does not read in grey."""
+        return marked(self._text_of(side), self._marks(side) if marks is None else marks, self._read(side))
+
     def _body_html(self) -> str:
         """The document's text and anything below it."""
-        return paragraph(marked(self.text, self._marks("document")))
+        return paragraph(self._marked("document"))
 
     def _repr_html_(self) -> str:
-        return self._page(marked(self.query, self._marks("query")), f": {self._total()}", self._body_html())
+        query, body = self._marked("query"), self._body_html()
+        return self._page(query, f": {self._total()}", key(query + body) + body)
 
     def _total(self) -> str:
         return f"{self.score:.4f}"
 
     def _title(self) -> list[str]:
-        """The lines of a figure's title above the query."""
-        return [f"{self.model}: {self._total()}"]
-
-    def _set_title(self, ax: "Axes", **options: object) -> None:
-        lines = [shortened(line, TITLE_LENGTH) for line in self._title()]
-        set_title(ax, "\n".join([*lines, f'"{shortened(self.query)}"']), **options)
+        """The lines of a figure's title."""
+        return [f"{self.model}: {self._total()}", quoted(self.query)]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.model}, {shortened(self.query)!r}, score={self.score:.4f})"
+
+
+def quoted(query: str) -> str:
+    """A query on one line, in quotes."""
+    return f'"{" ".join(query.split())}"'
+
+
+def read_end(text: str, words: int | None) -> int | None:
+    """Where the first so many words of a text end, in characters; None if it has no more."""
+    spans = token_spans(text)
+    if words is None or len(spans) <= words:
+        return None
+    return spans[words - 1][2] if words else 0
 
 
 def checked_side(side: str) -> Side:

@@ -8,25 +8,33 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pandas as pd
 
+from pt_neural._pictures import COLOURS, fit_labels, legend_above, new_axes, new_figure, set_title, title_of
 from pt_neural.text import token_spans
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+    from matplotlib.text import Text
 
-# Okabe and Ito's orange, blue and reddish purple, which remain distinct in all common forms of colour blindness.
-MATCH_COLOUR = "#E69F00"
-SUPPORT_COLOUR = "#0072B2"
-AGAINST_COLOUR = "#CC79A7"
-MODEL_COLOURS = (SUPPORT_COLOUR, "#D55E00", "#009E73", "#56B4E9", "#000000", "#999999")  # to compare models
-HIGHLIGHT = f"background: {MATCH_COLOUR}; color: black; font-weight: bold"
+# One code for all pictures and all HTML of explanations: blue raises the score, vermilion lowers it, and words in bold
+# are in query and document. Bars of several models or parts have the other colours.
+SUPPORT_COLOUR, AGAINST_COLOUR = COLOURS[0], COLOURS[5]
+MODEL_COLOURS = ("#009E73", "#E69F00", "#CC79A7", "#56B4E9", "#000000", "#999999")  # to compare models
+DIRECTIONS = {SUPPORT_COLOUR: "raises the score", AGAINST_COLOUR: "lowers it"}
+IN_BOTH = "bold: in query and document"
+
+BOLD = "font-weight: bold"
+UNREAD = "color: color-mix(in srgb, currentColor 70%, transparent)"  # grey on any page, with a contrast of 4.5 and more
+FAINTEST, STRONGEST = 12, 55  # percent of a colour behind a word; text is read easily on the strongest, too
+
+SHADES_NOTE = "The stronger the colour, the more, within each text."
 
 WORDS_SHOWN = 2000  # of a text in a notebook
 LEAST_SHADE = 0.1
 
-TITLE_LENGTH = 60  # characters of a line
 WORD_LENGTH = 25
 LINE = 0.28  # inches per word
+AXIS_LINES = 0.75  # inches below bars, for their scale and what they measure
 
 CELL_WORD_LENGTH = 16
 BAR_NAME_LENGTH = 2 * CELL_WORD_LENGTH + 3  # a pair of words
@@ -74,13 +82,17 @@ class Mark(NamedTuple):
         return f'<span title="{escape(self.hint)}" style="{style}">{escape(self.shown)}{label}</span>'
 
 
-def marked(text: str, marks: Iterable[Mark]) -> str:
+def marked(text: str, marks: Iterable[Mark], read: int | None = None) -> str:
     """A text as escaped HTML with its marks; a long text is cut after :data:`WORDS_SHOWN` words.
 
     Args:
         text: The text.
         marks: Pieces that do not overlap, in the order of the text.
+        read: Where the part of the text ends that the model reads, in characters; the rest is grey. None for all of it.
     """
+    if read is not None and token_spans(text[read:]):
+        head = marked(text[:read], (mark for mark in marks if mark.start < read))
+        return f'{head}<span style="{UNREAD}">{marked(text[read:], [])}</span>'
     spans = token_spans(text)
     end = spans[WORDS_SHOWN - 1][2] if len(spans) > WORDS_SHOWN else len(text)
     pieces, position = [], 0
@@ -106,6 +118,19 @@ def shades(contributions: np.ndarray) -> np.ndarray:
     return np.where(np.abs(shares) >= LEAST_SHADE, shares, np.nan)
 
 
+def key(html: str) -> str:
+    """What the colours and letters of marked texts mean, as an HTML paragraph of those that occur in them."""
+    samples = {
+        SUPPORT_COLOUR: (word_style(False, 1.0), "raises the score"),
+        AGAINST_COLOUR: (word_style(False, -1.0), "lowers it"),
+        BOLD: (BOLD, "in query and document"),
+        UNREAD: (UNREAD, "not read"),
+    }
+    shown = [sample for sign, sample in samples.items() if sign in html]
+    pieces = (f'<span style="{style}; border-radius: 3px; padding: 1px 4px">{name}</span>' for style, name in shown)
+    return f"<p><small>{' '.join(pieces)}</small></p>" if shown else ""
+
+
 def word_marks(
     text: str, words: pd.DataFrame, column: str = "contribution", *, hint: str = "contribution"
 ) -> list[Mark]:
@@ -126,32 +151,44 @@ def word_marks(
     ]
 
 
-def word_style(match: bool, shade: float, *, match_style: str = "font-weight: bold") -> str:
+def word_style(match: bool, shade: float) -> str:
     """CSS for a word.
 
     Args:
         match: Whether both texts have the word.
         shade: From -1 (it lowers the score) to 1 (it raises it); NaN for no colour.
-        match_style: CSS for words that both texts have.
     """
-    styles = [match_style] if match else []
+    styles = [BOLD] if match else []
     if not np.isnan(shade):
-        styles.append(background(AGAINST_COLOUR if shade < 0 else SUPPORT_COLOUR, 10 + round(50 * abs(shade))))
+        strength = FAINTEST + round((STRONGEST - FAINTEST) * abs(shade))
+        styles.append(background(AGAINST_COLOUR if shade < 0 else SUPPORT_COLOUR, strength))
     if shade < 0:
         styles.append("text-decoration: underline dashed")  # colour is not the only sign
     return "; ".join(styles)
 
 
-def new_axes(width: float, height: float) -> "Axes":
-    """The axes of a new figure of that many inches."""
-    import matplotlib.pyplot as plt
-
-    return plt.subplots(figsize=(width, height), layout="constrained")[1]
+def directions(contributions: pd.Series | np.ndarray) -> list[str]:
+    """The colour of each contribution: one for what raises the score, one for what lowers it."""
+    return np.where(np.asarray(contributions) < 0, AGAINST_COLOUR, SUPPORT_COLOUR).tolist()
 
 
-def set_title(ax: "Axes", title: str, **options: object) -> None:
-    """Set a title that may contain dollar signs."""
-    ax.set_title(title, fontsize="medium", parse_math=False, **options)
+def titled_axes(ax: "Axes | None", title: list[str], width: float, height: float, *, above: int = 0) -> "Axes":
+    """Axes with a title: those that are given, or those of a new figure.
+
+    Args:
+        ax: Axes to draw on; None for a new figure.
+        title: The lines of the title.
+        width: Inches of a new figure.
+        height: The same, without the title.
+        above: Lines of a legend between axes and title.
+    """
+    if ax is None:
+        ax = new_axes(width, height + 0.2 * above)
+        title_of(ax.figure, title)
+    else:
+        room = max(20, int(14 * ax.get_window_extent().width / ax.figure.dpi))
+        set_title(ax, "\n".join(shortened(line, room) for line in title), loc="left", pad=6 + 18 * above)
+    return ax
 
 
 def write_instead(ax: "Axes", message: str) -> None:
@@ -166,28 +203,17 @@ def swatch(colour: str) -> "Artist":
     return plt.Rectangle((0, 0), 1, 1, color=colour)
 
 
-def outline(corner: tuple[float, float] = (0, 0), side: float = 1) -> "Artist":
-    """An empty square, around a matching pair or for a legend."""
-    import matplotlib.pyplot as plt
-
-    return plt.Rectangle(corner, side, side, fill=False, color=MATCH_COLOUR, linewidth=2)
-
-
-def legend_above(ax: "Axes", handles: list["Artist"], labels: Iterable[str], *, columns: int) -> None:
-    """Draw a legend between the axes and their title."""
-    place = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2}
-    ax.legend(handles, labels, **place, ncols=columns, columnspacing=1, handlelength=1, frameon=False, fontsize="small")
-
-
 def draw_words(
     ax: "Axes | None",
     values: pd.DataFrame,
     colours: dict[str, list[str] | str],
     legend: dict[str, str],
     *,
+    title: list[str],
     label: str,
     nothing: str,
-    length: int = WORD_LENGTH,
+    matches: pd.Series | None = None,
+    stacked: bool = False,
 ) -> "Axes":
     """Draw horizontal bars, the last word at the top.
 
@@ -196,47 +222,74 @@ def draw_words(
         values: One row per word, indexed by it, and a column for each of its bars, from top to bottom.
         colours: Colour of the bars of each column, or a list with one for each word.
         legend: Meaning of each colour.
+        title: The lines of the title.
         label: What the bars measure.
         nothing: What to write if there are no words.
-        length: Characters of a word; longer ones are cut.
+        matches: Whether both texts have each word, to write it in bold.
+        stacked: Whether the bars of a word follow each other on one line, those below 0 to the left.
     """
-    if ax is None:
-        ax = new_axes(6, 1.4 + LINE * max(1.0, 0.6 * len(colours)) * len(values))
-    places, height = np.arange(len(values)), 0.8 / len(colours)
+    from matplotlib.ticker import MaxNLocator
+
+    lines = 1.0 if stacked else max(1.0, 0.6 * len(colours))
+    height = AXIS_LINES + 0.35 + LINE * lines * max(1, len(values))
+    ax = titled_axes(ax, title, 6, height, above=-(-len(legend) // 2))
+    draw_bars(ax, values, colours, nothing=nothing, stacked=stacked)
+    if matches is not None:
+        embolden(ax.get_yticklabels(), matches)
+    ax.set_xlabel(label)
+    ax.xaxis.set_major_locator(MaxNLocator(5))
+    if legend:
+        legend_above(ax, 3, handles=[swatch(colour) for colour in legend], names=legend.values(), left=True)
+    fit_labels(ax)
+    return ax
+
+
+def draw_bars(
+    ax: "Axes",
+    values: pd.DataFrame,
+    colours: dict[str, list[str] | str],
+    *,
+    nothing: str,
+    length: int = WORD_LENGTH,
+    stacked: bool = False,
+) -> None:
+    """Draw the bars of :func:`draw_words` and the names beside them, cut after ``length`` characters."""
+    places, height = np.arange(len(values)), 0.8 / (1 if stacked else len(colours))
+    ends = {sign: np.zeros(len(values)) for sign in (-1, 1)}  # of the bars that are stacked so far
     for number, (column, colour) in enumerate(colours.items()):
-        shift = ((len(colours) - 1) / 2 - number) * height
-        ax.barh(places + shift, values[column], height=height, color=colour)
+        widths = values[column].to_numpy(float)
+        shift = 0.0 if stacked else ((len(colours) - 1) / 2 - number) * height
+        left = np.where(widths < 0, ends[-1], ends[1]) if stacked else 0.0
+        ax.barh(places + shift, widths, height=height, left=left, color=colour)
+        for sign, end in ends.items():
+            end += np.where(sign * widths > 0, widths, 0.0)
     ax.set_yticks(places, [shortened(word, length) for word in values.index], parse_math=False)
     if values.empty:
         ax.set_xticks([])
         write_instead(ax, nothing)
     else:
         ax.axvline(0, color="0.3", linewidth=0.8)
-    ax.set_xlabel(label)
-    if legend:
-        legend_above(ax, list(map(swatch, legend)), legend.values(), columns=min(3, len(legend)))
-    return ax
 
 
-def embolden(ax: "Axes", matches: pd.Series) -> None:
-    """Write the words that both texts have in bold, given one boolean per bar from the bottom up."""
-    for word, match in zip(ax.get_yticklabels(), matches, strict=True):
+def embolden(labels: Iterable["Text"], matches: Iterable[bool]) -> None:
+    """Write the words that both texts have in bold, given one boolean for each."""
+    for word, match in zip(labels, matches, strict=True):
         word.set_fontweight("bold" if match else "normal")
 
 
 def strongest(words: pd.DataFrame, columns: list[str], aggregate: str, count: int) -> pd.DataFrame:
-    """The words with the largest contributions, one row each, in ascending order of the first column.
+    """The words with the largest contributions, one row each, the strongest last.
 
     Args:
         words: Occurrences: ``word``, ``match`` and the columns; NaN in the first one for what was not tried.
-        columns: Columns of contributions.
+        columns: Columns of contributions; the first one says how strong a word is.
         aggregate: How to combine the occurrences of a word, such as ``"sum"``.
         count: Largest number of words.
     """
     tried = words[words[columns[0]].notna()].groupby("word", sort=False)
     totals = tried[columns].agg(aggregate).assign(match=tried["match"].any())
-    order = totals[columns].abs().max(axis=1).sort_values(ascending=False, kind="stable").index[:count]
-    return totals.loc[order].sort_values(columns[0], kind="stable")
+    kept = totals[columns].abs().max(axis=1).sort_values(ascending=False, kind="stable").index[:count]
+    return totals.loc[kept].sort_values(columns[0], key=np.abs, ascending=False, kind="stable")[::-1]
 
 
 @dataclass(frozen=True)
@@ -247,23 +300,21 @@ class HeatMap:
         rows: Words of the query, from top to bottom.
         columns: Words of the document, from left to right.
         cells: What each pair adds to the score, of shape (rows, columns); NaN for gaps.
-        outlined: Whether a pair is a word with itself, bool of that shape.
+        matches: Whether the other text has each word of the rows, and each of the columns.
         labels: What the rows are, and what the columns are.
-        legend: What an outline means.
         boundaries: Whether each column is a boundary and not a word; None if all are words.
     """
 
     rows: list[str]
     columns: list[str]
     cells: np.ndarray
-    outlined: np.ndarray
+    matches: tuple[np.ndarray, np.ndarray]
     labels: tuple[str, str]
-    legend: str
     boundaries: np.ndarray | None = None
 
 
 def draw_heat_map(
-    ax: "Axes | None", heat_map: HeatMap, bars: pd.DataFrame, *, title: str, width: float, nothing: str
+    ax: "Axes | None", heat_map: HeatMap, bars: pd.DataFrame, *, title: list[str], width: float, nothing: str
 ) -> "Axes":
     """Draw a heat map and, in a new figure, bars beside it.
 
@@ -271,27 +322,26 @@ def draw_heat_map(
         ax: Axes to draw the heat map on, without the bars; None for a new figure.
         heat_map: The cells.
         bars: ``contribution`` by name, the strongest first.
-        title: Title of the figure.
+        title: The lines of the title.
         width: Inches for the bars with their names.
         nothing: What to write if there are no bars.
 
     Returns:
         The axes of the heat map.
     """
-    import matplotlib.pyplot as plt
-
     if ax is not None:
+        titled_axes(ax, title, 0, 0)
         _draw_cells(ax, heat_map)
-        set_title(ax, title, pad=26, loc="left")
+        fit_labels(ax)
         return ax
     room = CELL * max(FEWEST_COLUMNS, len(heat_map.columns))
-    height = 2.4 + CELL * max(len(heat_map.rows), len(bars))
-    figure, (heat, beside) = plt.subplots(
-        1, 2, figsize=(AROUND + room + width, height), width_ratios=[room + 1, width], layout="constrained"
-    )
-    figure.suptitle(title, fontsize="medium", parse_math=False)
+    height = 2.0 + CELL * max(len(heat_map.rows), len(bars))
+    figure = new_figure(AROUND + room + width, height, columns=2, width_ratios=[room + 1, width])
+    heat, beside = figure.axes
+    title_of(figure, title)
     _draw_cells(heat, heat_map)
     _draw_bars(beside, bars, nothing)
+    fit_labels(heat, beside)
     return heat
 
 
@@ -299,18 +349,18 @@ def _draw_bars(ax: "Axes", bars: pd.DataFrame, nothing: str) -> None:
     from matplotlib.ticker import MaxNLocator
 
     bars = bars[["contribution"]].iloc[::-1]
-    colours = np.where(bars["contribution"] < 0, AGAINST_COLOUR, SUPPORT_COLOUR).tolist()
-    draw_words(ax, bars, {"contribution": colours}, {}, label="contribution", nothing=nothing, length=BAR_NAME_LENGTH)
+    draw_bars(ax, bars, {"contribution": directions(bars["contribution"])}, nothing=nothing, length=BAR_NAME_LENGTH)
+    ax.set_xlabel("contribution")
     if len(bars):
-        ax.xaxis.set_major_locator(MaxNLocator(3))
+        ax.xaxis.set_major_locator(MaxNLocator(2))
     ax.set_ylim(len(bars) - max(FEWEST_BARS, len(bars)) - 0.5, len(bars) - 0.5)
 
 
 def _draw_cells(ax: "Axes", heat_map: HeatMap) -> None:
-    from matplotlib.colors import LinearSegmentedColormap
+    from matplotlib.colors import FuncNorm, LinearSegmentedColormap
 
     row_label, column_label = heat_map.labels
-    ax.set(xlabel=column_label, ylabel=row_label)
+    ax.set(xlabel=f"{column_label}\n({IN_BOTH})", ylabel=row_label)
     if not heat_map.cells.size:
         ax.set(xticks=[], yticks=[])
         write_instead(ax, "no cell to show")
@@ -318,18 +368,20 @@ def _draw_cells(ax: "Axes", heat_map: HeatMap) -> None:
     colours = LinearSegmentedColormap.from_list("contributions", [AGAINST_COLOUR, "white", SUPPORT_COLOUR])
     colours = colours.with_extremes(bad="0.88")  # gaps
     most = max(np.nanmax(np.abs(heat_map.cells)), 1e-9)
-    image = ax.imshow(heat_map.cells, cmap=colours, vmin=-most, vmax=most)
+    # By the square root, so that weaker cells are not lost beside the strongest one.
+    norm = FuncNorm((lambda x: np.sign(x) * np.sqrt(np.abs(x)), lambda x: np.sign(x) * x**2), -most, most)
+    image = ax.imshow(heat_map.cells, cmap=colours, norm=norm)
     ax.set_aspect("auto" if len(heat_map.rows) > FEW_ROWS else TALL_CELL)
-    ax.figure.colorbar(image, ax=ax, label="contribution to the score", aspect=12, pad=0.02)
-    for row, column in zip(*np.nonzero(heat_map.outlined), strict=True):
-        ax.add_patch(outline(corner=(column - 0.42, row - 0.42), side=0.84))
+    bar = ax.figure.colorbar(image, ax=ax, label="contribution to the score", aspect=12, pad=0.02)
+    ticks = most * np.array([-1, -0.25, 0, 0.25, 1])
+    bar.set_ticks(ticks, labels=[f"{tick:.2g}" for tick in ticks])
     rows, columns = (
         [shortened(word, CELL_WORD_LENGTH) for word in words] for words in (heat_map.rows, heat_map.columns)
     )
     ax.set_xticks(np.arange(len(columns)), columns, rotation=90, fontsize="small", parse_math=False)
     ax.set_yticks(np.arange(len(rows)), rows, parse_math=False)
+    for labels, matches in zip((ax.get_yticklabels(), ax.get_xticklabels()), heat_map.matches, strict=True):
+        embolden(labels, matches)
     if heat_map.boundaries is not None:
         for label, boundary in zip(ax.get_xticklabels(), heat_map.boundaries, strict=True):
             label.set_fontstyle("italic" if boundary else "normal")
-    if heat_map.outlined.any():
-        legend_above(ax, [outline()], [heat_map.legend], columns=1)

@@ -1,6 +1,6 @@
 """What each word contributes to a score, as a frame, as shaded text, as a figure."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -8,14 +8,13 @@ import pandas as pd
 
 from pt_neural.explain.explanation import Side, TextExplanation, checked_side
 from pt_neural.explain.pictures import (
-    AGAINST_COLOUR,
-    HIGHLIGHT,
-    MATCH_COLOUR,
-    SUPPORT_COLOUR,
+    DIRECTIONS,
+    IN_BOTH,
     Mark,
-    background,
+    directions,
     draw_words,
     strongest,
+    word_style,
 )
 from pt_neural.text import token_spans, tokenise
 
@@ -23,11 +22,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 WORD_COLUMNS = ("word", "start", "end", "side", "match", "contribution")  # first in every frame of words
-LEGEND = {
-    MATCH_COLOUR: "in query and document",
-    SUPPORT_COLOUR: "other word, raises the score",
-    AGAINST_COLOUR: "lowers it",
-}
 
 
 def span_frame(spans: list[tuple[str, int, int]]) -> pd.DataFrame:
@@ -58,11 +52,13 @@ class WordExplanation(TextExplanation):
         shades: How strongly each occurrence is shaded, from -1 (it lowers the score) to 1 (it raises it); NaN for no
             shade.
         per: Whether ``contribution`` belongs to one ``"occurrence"`` or to all occurrences of a ``"term"`` together.
+        read: Where the part of each text ends that the model reads, in characters; empty if it reads all.
     """
 
     words: pd.DataFrame
     shades: np.ndarray
     per: Literal["occurrence", "term"]
+    read: dict[Side, int | None] = field(default_factory=dict)
 
     def to_frame(self) -> pd.DataFrame:
         """One row per occurrence of a word, in the order of the text.
@@ -83,10 +79,13 @@ class WordExplanation(TextExplanation):
         value = "similarity" if "similarity" in self.words else "contribution"
         occurrences = self.words.loc[rows, ["start", "end", "match", value]].itertuples(index=False, name=None)
         return [
-            Mark(start, end, text[start:end], _style(match, shade), f"{value} {number:.4f}")
+            Mark(start, end, text[start:end], word_style(match, shade), f"{value} {number:.4f}")
             for (start, end, match, number), shade in zip(occurrences, self.shades[rows], strict=True)
             if match or not np.isnan(shade)
         ]
+
+    def _read(self, side: Side) -> int | None:
+        return self.read.get(side)
 
     def plot(self, ax: "Axes | None" = None, *, words: int = 15, side: Side = "document") -> "Axes":
         """Draw the words that raise or lower the score most.
@@ -102,22 +101,14 @@ class WordExplanation(TextExplanation):
         occurrences = self.words[self.words["side"] == checked_side(side)]
         totals = strongest(occurrences, ["contribution"], "sum" if self.per == "occurrence" else "first", words)
         lost = f"score lost without the word, all its occurrences in the {side}"
-        other_colours = np.where(totals["contribution"] < 0, AGAINST_COLOUR, SUPPORT_COLOUR)
-        ax = draw_words(
+        label = lost if self.per == "term" else "contribution to the score, summed over occurrences"
+        return draw_words(
             ax,
             totals,
-            {"contribution": np.where(totals["match"], MATCH_COLOUR, other_colours).tolist()},
-            LEGEND,
-            label=lost if self.per == "term" else "contribution to the score, summed over occurrences",
+            {"contribution": directions(totals["contribution"])},
+            DIRECTIONS,
+            title=self._title(),
+            label=f"{label} ({IN_BOTH})",
             nothing=f"no word of the {side} to show",
+            matches=totals["match"],
         )
-        self._set_title(ax, pad=26, loc="left")
-        return ax
-
-
-def _style(match: bool, shade: float) -> str:
-    """CSS for a word: orange if both texts have it, otherwise the stronger the colour, the more it contributes."""
-    underline = "; text-decoration: underline dashed" if shade < 0 else ""  # colour is not the only sign
-    if match:
-        return HIGHLIGHT + underline
-    return background(AGAINST_COLOUR if shade < 0 else SUPPORT_COLOUR, 15 + round(35 * abs(shade))) + underline

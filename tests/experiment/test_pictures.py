@@ -4,8 +4,9 @@ import pandas as pd
 import pytest
 from matplotlib.text import Text
 
+from pt_neural._pictures import legend_above, wrapped
 from pt_neural.experiment import pca, scatter
-from pt_neural.experiment.pictures import label_points, legend_above, wrapped
+from pt_neural.experiment.pictures import label_points
 
 
 @pytest.fixture(autouse=True)

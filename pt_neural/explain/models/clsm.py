@@ -1,5 +1,6 @@
 """The words that win CLSM's max pooling (CLSM paper, sections 3.4 and 5.4; Tables 3 and 8, Figure 4)."""
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -8,7 +9,16 @@ import pandas as pd
 import torch
 
 from pt_neural.explain.explanation import Document, Side, TextExplanation, both_texts, checked_side, score_of
-from pt_neural.explain.pictures import MATCH_COLOUR, SUPPORT_COLOUR, Mark, background, shortened
+from pt_neural.explain.pictures import (
+    LEAST_SHADE,
+    SUPPORT_COLOUR,
+    Mark,
+    embolden,
+    shades,
+    shortened,
+    titled_axes,
+    word_style,
+)
 from pt_neural.explain.words import WORD_COLUMNS, span_frame, word_occurrences
 from pt_neural.models.clsm.clsm import CLSM
 from pt_neural.models.clsm.layers import pool, window_rows
@@ -21,7 +31,6 @@ if TYPE_CHECKING:
 
 REST = "[rest]"
 
-COLOURS = {"query": MATCH_COLOUR, "document": SUPPORT_COLOUR}
 HEIGHTS = {"query": 2.0, "neuron": 1.0, "document": 0.0}
 LETTERS = 160  # in a row; the more words it has, the shorter they are cut
 FONT_SIZE = 10.0  # points
@@ -57,8 +66,9 @@ def explain_clsm(model: CLSM, query: str, text: Document, *, neurons: int = 5) -
     winners = {"query": pooling_winners(model, "query", query), "document": pooling_winners(model, "document", text)}
     shared = _shared(winners["query"], winners["document"])
     note = (
-        "Coloured: words that win at the neurons that are most active in query and document, with their numbers. "
-        "Bold: words that win at the most active neurons of their own text."
+        "Coloured: words that win at the neurons that are most active in query and document, with their numbers; the "
+        "stronger, the larger the products of activations that they win. Dotted line: words that win at the most "
+        "active neurons of their own text."
     )
     if any((frame["word"] == REST).any() for frame in winners.values()):
         note += f" {REST}: the words after the first {model.max_terms}, which the model reads as one."
@@ -185,10 +195,17 @@ class MaxPoolingExplanation(TextExplanation):
     def _marks(self, side: Side) -> list[Mark]:
         own, shared = self.winners[side], self._shared_winners(side)
         both = pd.concat([own, shared]).drop_duplicates("neuron")
-        return [
-            _mark(side, place, wins, shared=shared["neuron"], own=own["neuron"])
+        words = self.words[self.words["side"] == side]
+        strengths = dict(zip(words["start"], shades(words["contribution"].to_numpy()), strict=True))
+        shared_words = set(words.loc[words["match"], "start"])
+        marks = {
+            place[0]: _mark(place, wins, shared["neuron"], own["neuron"], place[0] in shared_words, strengths)
             for place, wins in both.groupby(["start", "end", "word"])
-        ]
+        }
+        for row in words[words["match"]].itertuples():  # that win nothing
+            written = self._text_of(side)[row.start : row.end]
+            marks.setdefault(row.start, Mark(row.start, row.end, written, word_style(True, np.nan), "wins nothing"))
+        return [marks[start] for start in sorted(marks)]
 
     def _shared_winners(self, side: Side) -> pd.DataFrame:
         columns = self.winners[side].columns
@@ -203,55 +220,78 @@ class MaxPoolingExplanation(TextExplanation):
         Args:
             ax: Axes to draw on; None for a new figure.
         """
-        ax = draw_winners(ax, self._shared_winners("query"), self._shared_winners("document"))
-        self._set_title(ax)
-        return ax
+        matches = set(self.words.loc[self.words["match"], "word"])
+        winners = self._shared_winners("query"), self._shared_winners("document")
+        return draw_winners(ax, *winners, matches=matches, title=self._title())
 
 
-def _mark(side: Side, place: tuple[int, int, str], wins: pd.DataFrame, *, shared: pd.Series, own: pd.Series) -> Mark:
-    """A winning word: coloured and numbered if it wins shared neurons, bold if it wins neurons of its own text."""
+def _mark(
+    place: tuple[int, int, str],
+    wins: pd.DataFrame,
+    shared: pd.Series,
+    own: pd.Series,
+    match: bool,
+    strengths: dict[int, float],
+) -> Mark:
+    """A winning word: coloured and numbered if it wins shared neurons, underlined if it wins those of its own text."""
     start, end, word = place
     numbers = [str(neuron) for neuron in wins["neuron"] if neuron in shared.values]
-    style = [background(COLOURS[side], 40)] if numbers else []
-    style += ["font-weight: bold"] if wins["neuron"].isin(own).any() else []
+    shade = np.nan_to_num(strengths.get(start, 1.0), nan=LEAST_SHADE)  # a rest is a word for the model, not for readers
+    style = [word_style(match, shade if numbers else np.nan)]
+    style += ["border-bottom: 2px dotted currentColor"] if wins["neuron"].isin(own).any() else []
     hint = ", ".join(f"neuron {row.neuron}: {row.activation:.3f}" for row in wins.itertuples())
-    return Mark(start, start if word == REST else end, word, "; ".join(style), hint, " ".join(numbers))
+    return Mark(start, start if word == REST else end, word, "; ".join(filter(None, style)), hint, " ".join(numbers))
 
 
-def draw_winners(ax: "Axes | None", query: pd.DataFrame, document: pd.DataFrame) -> "Axes":
+def draw_winners(
+    ax: "Axes | None",
+    query: pd.DataFrame,
+    document: pd.DataFrame,
+    *,
+    matches: Collection[str] = (),
+    title: Sequence[str] = (),
+) -> "Axes":
     """Draw neurons between the words that win them.
 
     Args:
         ax: Axes to draw on; None for a new figure.
         query: One row per neuron: ``neuron``, ``activation``, ``word`` and ``start``.
         document: The same neurons in the same order.
+        matches: Words of both texts, to write in bold.
+        title: The lines of the title.
     """
-    import matplotlib.pyplot as plt
-
     words = {"query": _labels(query), "document": _labels(document)}
+    bold = {
+        (side, row.start)
+        for side, winners in (("query", query), ("document", document))
+        for row in winners.itertuples()
+        if row.word in matches
+    }
     rows = {**words, "neuron": {neuron: str(neuron) for neuron in _left_to_right(query, document, words)}}
     width = max(NARROWEST, *(sum(map(_label_width, labels.values())) for labels in rows.values()))
-    if ax is None:
-        ax = plt.figure(figsize=(min(MARGIN + width, WIDEST) / 72, 3.2)).add_axes((0.02, 0.02, 0.96, 0.8))
+    ax = titled_axes(ax, list(title), min(MARGIN + width, WIDEST) / 72, 2.7)
     ax.set(xlim=(-MARGIN, width), ylim=(-0.45, 2.45))
     ax.axis("off")
     if query.empty:
         ax.text(width / 2, 1, "no neuron is active in query and document", ha="center", va="center")
         return ax
-    room = 72 * ax.get_position().width * ax.figure.get_figwidth()
+    ax.figure.draw_without_rendering()  # settles the layout, and so the room
+    room = 72 * ax.get_window_extent().width / ax.figure.dpi
     size = FONT_SIZE * min(1.0, room / (MARGIN + width))
     places = {name: _places(labels, width) for name, labels in rows.items()}
     for side, winners in (("query", query), ("document", document)):
         for row in winners.itertuples():
             ends = [places[side][row.start], places["neuron"][row.neuron]]
             heights = [HEIGHTS[side], HEIGHTS["neuron"]]
-            ax.plot(ends, heights, color=COLOURS[side], linewidth=0.5 + 3 * row.activation, zorder=1)
+            ax.plot(ends, heights, color=SUPPORT_COLOUR, linewidth=0.5 + 3 * row.activation, zorder=1)
     for name, labels in rows.items():
         ax.text(-MARGIN / 2, HEIGHTS[name], name, ha="center", va="center", size=8, rotation=90, color="0.4")
         shape = "circle" if name == "neuron" else "round"
-        box = {"boxstyle": shape, "facecolor": "white", "edgecolor": COLOURS.get(name, "0.3")}
+        box = {"boxstyle": shape, "facecolor": "white", "edgecolor": "0.3"}
         for key, label in labels.items():
-            ax.text(places[name][key], HEIGHTS[name], label, ha="center", va="center", size=size, bbox=box, zorder=2)
+            style = {"size": size, "bbox": box, "zorder": 2, "parse_math": False}
+            text = ax.text(places[name][key], HEIGHTS[name], label, ha="center", va="center", **style)
+            embolden([text], [(name, key) in bold])
     return ax
 
 

@@ -45,7 +45,7 @@ def explain_desm(model: DESM, query: str, text: Document, *, threshold: float | 
         query=query,
         text=text,
         score=float(words["contribution"].sum()) if known.any() else model.least_score,
-        note=f"Orange: words of the query. Blue: words whose similarity to the query is {threshold:.3f} or more.",
+        note=f"Blue: words whose similarity to the query is {threshold:.3f} or more; the stronger, the more.",
         words=words,
         shades=above / max(np.nan_to_num(above).max(initial=0), 1e-9),
         per="occurrence",

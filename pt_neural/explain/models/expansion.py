@@ -12,18 +12,8 @@ import pyterrier as pt
 from scipy.sparse import csr_array
 
 from pt_neural._arguments import checked_number
-from pt_neural.explain.explanation import Document, Explanation, document_text, query_text
-from pt_neural.explain.pictures import (
-    MATCH_COLOUR,
-    SUPPORT_COLOUR,
-    TITLE_LENGTH,
-    Mark,
-    background,
-    draw_words,
-    paragraph,
-    set_title,
-    shortened,
-)
+from pt_neural.explain.explanation import Document, Explanation, document_text, query_text, quoted
+from pt_neural.explain.pictures import SUPPORT_COLOUR, Mark, draw_words, paragraph, shortened, word_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,7 +21,6 @@ if TYPE_CHECKING:
     from pt_neural.lucene import LatentConceptExpansion
     from pt_neural.models.ssi.rocchio import Rocchio
 
-LEGEND = {MATCH_COLOUR: "in the query", SUPPORT_COLOUR: "added"}
 TERMS_SHOWN = 50  # in a notebook
 
 
@@ -117,7 +106,7 @@ def _explanation(
     return ExpansionExplanation(
         model=repr(model),
         query=query,
-        note="Orange: terms of the query. Blue: added terms; the stronger the colour, the larger the weight.",
+        note="The stronger the colour, the larger the weight. Bold: terms of the query.",
         words=words.sort_values("weight", ascending=False, kind="stable", ignore_index=True),
     )
 
@@ -154,22 +143,22 @@ class ExpansionExplanation(Explanation):
         ax = draw_words(
             ax,
             shown[["weight"]],
-            {"weight": np.where(shown["match"], MATCH_COLOUR, SUPPORT_COLOUR).tolist()},
-            LEGEND,
-            label="weight in the expanded query (black line: in the query before)",
+            {"weight": SUPPORT_COLOUR},
+            {},
+            title=[self.model, quoted(self.query)],
+            label="weight in the expanded query (bold: in the query, black line: its weight there)",
             nothing="no term to show",
+            matches=shown["match"],
         )
         places = np.flatnonzero(shown["match"])
         ax.vlines(shown["original"].to_numpy()[places], places - 0.4, places + 0.4, color="black", linewidth=2)
-        set_title(ax, f'{shortened(self.model, TITLE_LENGTH)}\n"{shortened(self.query)}"', pad=26, loc="left")
         return ax
 
     def _repr_html_(self) -> str:
         words = self.words.head(TERMS_SHOWN)
-        strengths = 15 + (50 * words["weight"] / words["weight"].max()).round()
         marks = []
-        for row, strength in zip(words.itertuples(), strengths, strict=True):
-            style = background(MATCH_COLOUR if row.match else SUPPORT_COLOUR, int(strength))
+        for row, shade in zip(words.itertuples(), words["weight"] / words["weight"].max(), strict=True):
+            style = word_style(row.match, shade)
             mark = Mark(0, 0, row.word, style, hint=f"before {row.original:.4g}", label=f"{row.weight:.3g}")
             marks.append(mark.to_html())
         hidden = len(self.words) - len(words)

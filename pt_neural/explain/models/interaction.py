@@ -10,6 +10,7 @@ import torch
 from pt_neural._arguments import checked_number
 from pt_neural.explain.cells import CellExplanation
 from pt_neural.explain.explanation import Document, document_text, query_text
+from pt_neural.explain.pictures import SHADES_NOTE
 from pt_neural.explain.words import span_frame
 from pt_neural.models.matching.layers import Interaction, MatchingNetwork
 from pt_neural.models.matching.ranker import MatchingRanker
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 BARS = 2.6  # inches for the kernels or words
 CELLS_AT_ONCE = 2**20  # in copies of the interaction, each without one cell
-SHOWN = "Blue: words whose cells raise the score; purple and underlined: words whose cells lower it; the stronger the "
-SHOWN += "colour, the more, within each text. Outlined: words of query and document."
 
 
 def explain_interaction(model: MatchingRanker, query: str, text: Document) -> "InteractionExplanation":
@@ -69,7 +68,7 @@ def explain_interaction(model: MatchingRanker, query: str, text: Document) -> "I
         query=query,
         text=text,
         score=score,
-        note=SHOWN,
+        note=f"What the cells of a word add to the score. {SHADES_NOTE}",
         query_words=query_words.assign(match=match.any(axis=1)),
         document_words=document_words.assign(match=match.any(axis=0)),
         match=match,
@@ -166,7 +165,7 @@ class InteractionExplanation(CellExplanation):
     def plot(self, ax: "Axes | None" = None, *, words: int = 25, bars: int = 8) -> "Axes":
         """Draw a heat map of query words by document words, and the strongest kernels or words beside it.
 
-        Exact matches are outlined. A long document is reduced to the words with the strongest cells and those around
+        Words of both texts are bold. A long document is reduced to the words with the strongest cells and those around
         them, with gaps between.
 
         Args:

@@ -8,16 +8,18 @@ import numpy as np
 import pandas as pd
 
 from pt_neural._arguments import checked_number
+from pt_neural._pictures import fit_labels, legend_above
 from pt_neural.explain.explanation import Document, Side, TextExplanation, both_texts
 from pt_neural.explain.pictures import (
-    MATCH_COLOUR,
+    IN_BOTH,
+    SHADES_NOTE,
     SUPPORT_COLOUR,
     WORD_LENGTH,
     Mark,
-    legend_above,
-    new_axes,
+    embolden,
     shortened,
     swatch,
+    titled_axes,
     word_marks,
     write_instead,
 )
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SAME_WORD, COLLECTION, TRANSLATION, TOPIC = KINDS = ("same word", "collection", "translation", "topic")
-KIND_COLOURS = dict(zip(KINDS, (MATCH_COLOUR, "#999999", SUPPORT_COLOUR, SUPPORT_COLOUR), strict=True))
+KIND_COLOURS = dict(zip(KINDS, (SUPPORT_COLOUR, "#BBBBBB", "#56B4E9", "#56B4E9"), strict=True))
 WORDS_PER_TOPIC = 3  # in its name
 ROW = 0.42  # inches per word of the query
 LETTERS_PER_PERCENT = 0.85  # that a bar has room for
@@ -169,10 +171,9 @@ def _note(model: LanguageModelRanker, query: str) -> str:
     distinct = np.array(list(dict.fromkeys(tokenise(query))), dtype=object)
     unknown = ", ".join(distinct[model.vocabulary.ids(distinct) < 0])
     note = (
-        "Bold: words that query and document share. Blue: words of the query that the document makes more probable "
-        "than the collection (purple and underlined: less probable), and words of the document that add to their "
-        f"probability, by {'topics' if by_topics else 'translation'} too; the stronger the colour, the more. A word's "
-        f"probability comes from the unigram model, with weight {model.unigram_weight:g}, and from the "
+        "Coloured: words of the query that the document makes more probable than the collection, or less, and words of "
+        f"the document that add to their probability, by {'topics' if by_topics else 'translation'} too. {SHADES_NOTE} "
+        f"A word's probability comes from the unigram model, with weight {model.unigram_weight:g}, and from the "
         f"{'topics of the document' if by_topics else 'words of the document that translate into it'}; the factor is "
         "how much more probable the document makes it than the collection."
     )
@@ -228,16 +229,18 @@ class LikelihoodExplanation(TextExplanation):
             ax: Axes to draw on; None for a new figure.
         """
         words = self.query_words
-        if ax is None:
-            ax = new_axes(8.5, 1.7 + ROW * max(1, len(words)))
+        kinds = [kind for kind in KINDS if kind in set(self.all_sources["kind"])]
+        ax = titled_axes(ax, self._title(), 8.5, 1.2 + ROW * max(1, len(words)), above=1)
         places = np.arange(len(words))[::-1]
         ax.set_yticks(places, [shortened(word, WORD_LENGTH) for word in words["word"]], parse_math=False)
         ax.set(
             xlim=(0, 100),
             ylim=(-0.6, max(1, len(words)) - 0.4),
-            xlabel="share of P(word | document) by where it comes from, in percent\n"
-            "(right: times as probable as in the collection)",
+            xlabel="share of P(word | document) by where it comes from, in percent (right: times as probable as in the "
+            f"collection; {IN_BOTH})",
         )
+        in_both = set(self.words.loc[self.words["match"], "word"])
+        embolden(ax.get_yticklabels(), words["word"].isin(in_both))
         if words.empty:
             ax.set_xticks([])
             write_instead(ax, "no word of the query is known")
@@ -245,10 +248,9 @@ class LikelihoodExplanation(TextExplanation):
             self._draw_word(ax, place, word.word, word.probability)
             factor = word.probability / word.collection
             ax.text(101, place, f"{factor:,.1f}×" if factor < 100 else f"{factor:,.0f}×", va="center", size="small")
-        kinds = [kind for kind in KINDS if kind in set(self.all_sources["kind"])]
         if kinds:
-            legend_above(ax, [swatch(KIND_COLOURS[kind]) for kind in kinds], kinds, columns=len(kinds))
-        self._set_title(ax, pad=26, loc="left")
+            legend_above(ax, handles=[swatch(KIND_COLOURS[kind]) for kind in kinds], names=kinds, left=True)
+        fit_labels(ax)
         return ax
 
     def _draw_word(self, ax: "Axes", place: int, word: str, probability: float) -> None:
@@ -259,7 +261,7 @@ class LikelihoodExplanation(TextExplanation):
                 ax.barh(place, share, left=left, height=0.7, color=KIND_COLOURS[kind], edgecolor="white", linewidth=0.6)
                 if kind in (TRANSLATION, TOPIC):
                     label = _fitting(source, int(share * LETTERS_PER_PERCENT))
-                    ax.text(left + share / 2, place, label, ha="center", va="center", color="white", size="x-small")
+                    ax.text(left + share / 2, place, label, ha="center", va="center", size="x-small", parse_math=False)
                 left += share
 
     def by_word(self) -> pd.DataFrame:

@@ -18,6 +18,7 @@ from torch import Tensor
 from pt_neural._arguments import checked_number
 from pt_neural.explain.cells import CellExplanation
 from pt_neural.explain.explanation import Document, document_text, query_text
+from pt_neural.explain.pictures import CELL_WORD_LENGTH, SHADES_NOTE, shortened
 from pt_neural.explain.words import span_frame
 from pt_neural.models.match_tensor.match_tensor import MatchTensorRanker
 from pt_neural.models.match_tensor.network import HEIGHTS, WIDTH, MatchFilters, MatchTensorNetwork
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 EXACT = "exact"  # the channel of exact matches
-BARS = 2.3  # inches for the channels
+BARS = 4.0  # inches for the channels and the pairs that they react to
+PAIRS = 2  # shown of each channel
 
 
 def explain_match_tensor(model: MatchTensorRanker, query: str, text: Document) -> "MatchTensorExplanation":
@@ -77,10 +79,7 @@ def explain_match_tensor(model: MatchTensorRanker, query: str, text: Document) -
         query=query,
         text=text.replace(FIELD_END, "\n"),
         score=found.cells.sum() + found.wholes + found.biases,
-        note=(
-            "Blue: words whose cells of the match tensor raise the score; purple and underlined: words whose cells "
-            "lower it; the stronger the colour, the more, within each text. Outlined: words of query and document."
-        ),
+        note=f"What the cells of a word in the match tensor add to the score. {SHADES_NOTE}",
         query_words=query_words.assign(match=exact.any(axis=1)),
         document_words=document_words.assign(match=exact.any(axis=0)),
         contributions=found.cells,
@@ -214,18 +213,29 @@ class MatchTensorExplanation(CellExplanation):
         """One row per channel, the strongest first.
 
         Returns:
-            Frame with ``channel`` (its number, from 0, or ``"exact"`` for exact matches) and ``contribution`` (of all
-            cells together).
+            Frame with ``channel`` (its number, from 0, or ``"exact"`` for exact matches), ``contribution`` (of all
+            cells together) and ``pairs`` (the pairs of words that it reacts to most, by absolute contribution).
         """
         totals = self.contributions.sum(axis=(0, 1))
         names = pd.Series([*range(len(totals) - 1), EXACT], dtype=object)
-        frame = pd.DataFrame({"channel": names, "contribution": totals})
+        pairs = [self._strongest_pairs(channel) for channel in range(len(totals))]
+        frame = pd.DataFrame({"channel": names, "contribution": totals, "pairs": pd.Series(pairs, dtype=object)})
         return frame.sort_values("contribution", key=np.abs, ascending=False, kind="stable", ignore_index=True)
+
+    def _strongest_pairs(self, channel: int) -> str:
+        """The pairs of a query word and a document word that a channel reacts to most."""
+        cells = self.contributions[:, :, channel]
+        order = np.argsort(-np.abs(cells), axis=None, kind="stable")
+        places = np.column_stack(np.unravel_index(order, cells.shape))
+        places = places[cells[places[:, 0], places[:, 1]] != 0]
+        query, document = self.query_words["word"].to_numpy(), self.document_words["word"].to_numpy()
+        pairs = dict.fromkeys((query[row], document[column]) for row, column in places[: 10 * PAIRS])
+        return ", ".join("–".join(shortened(word, CELL_WORD_LENGTH) for word in pair) for pair in [*pairs][:PAIRS])
 
     def plot(self, ax: "Axes | None" = None, *, words: int = 25, channels: int = 8) -> "Axes":
         """Draw a heat map of query words by document words, and the strongest channels.
 
-        Exact matches are outlined. A long document is reduced to the words with the strongest cells and those around
+        Words of both texts are bold. A long document is reduced to the words with the strongest cells and those around
         them, with gaps between.
 
         Args:
@@ -240,7 +250,8 @@ class MatchTensorExplanation(CellExplanation):
             ValueError: If ``words`` or ``channels`` is below 1.
         """
         bars = self.channels().query("contribution != 0").head(checked_number("channels", channels, int, least=1))
-        names = ["exact matches" if channel == EXACT else f"channel {channel}" for channel in bars["channel"]]
+        named = zip(bars["channel"], bars["pairs"], strict=True)
+        names = ["exact matches" if channel == EXACT else f"{channel}: {pairs}" for channel, pairs in named]
         bars = bars.set_index(pd.Index(names))
         return self._draw(ax, bars, words, width=BARS, nothing="no channel to show")
 

@@ -3,22 +3,15 @@
 import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from pt_neural.explain.explanation import Document, Explanation, document_text, query_text
-from pt_neural.explain.pictures import (
-    HIGHLIGHT,
-    SUPPORT_COLOUR,
-    Mark,
-    marked,
-    new_axes,
-    paragraph,
-    set_title,
-    shortened,
-)
+from pt_neural._pictures import fit_labels
+from pt_neural.explain.explanation import Document, Explanation, document_text, query_text, quoted, read_end
+from pt_neural.explain.pictures import BOLD, Mark, marked, paragraph, shortened, titled_axes
 from pt_neural.rankers.ranker import Ranker
 from pt_neural.text import token_spans, tokenise
 
@@ -31,7 +24,12 @@ TITLE_ROWS = 2  # above each document
 
 
 def explain_matches(
-    model: Ranker, query: str, text: Document | Sequence[Document], *, labels: Sequence[float] | None = None
+    model: Ranker,
+    query: str,
+    text: Document | Sequence[Document],
+    *,
+    labels: Sequence[float] | None = None,
+    docnos: Sequence[str] | None = None,
 ) -> "MatchesExplanation":
     """Find the positions of the query's terms in documents (Duet paper, section 2, Figure 2).
 
@@ -43,6 +41,7 @@ def explain_matches(
         query: The query's text.
         text: The document's text or a dict of its fields, or a list of several documents.
         labels: The relevance of each document, 0 and below for documents that are not relevant; None or NaN if unknown.
+        docnos: The name of each document; by default their numbers.
 
     Returns:
         An explanation of all documents.
@@ -52,18 +51,21 @@ def explain_matches(
     """
     several = isinstance(text, list | tuple | np.ndarray | pd.Series)
     query, texts = query_text(query), [document_text(model, document) for document in (text if several else [text])]
+    docnos = [f"document {number}" for number in range(len(texts))] if docnos is None else list(map(str, docnos))
     labels = [None] * len(texts) if labels is None else [_grade(label) for label in labels]
     if not texts:
         raise ValueError("there is no text to find matches in: give at least one document")
-    if len(labels) != len(texts):
-        raise ValueError(f"there must be one label for each of the {len(texts)} texts, not {len(labels)}")
+    for name, given in (("label", labels), ("docno", docnos)):
+        if len(given) != len(texts):
+            raise ValueError(f"there must be one {name} for each of the {len(texts)} texts, not {len(given)}")
     terms = tokenise(query)[: getattr(model, "query_terms", None)]
     spans = [token_spans(text)[: getattr(model, "document_terms", None)] for text in texts]
     matches = [_matches(terms, number, labels[number], words) for number, words in enumerate(spans)]
     return MatchesExplanation(
         model=repr(model),
         query=query,
-        note="Orange: words of the query, as far as the model reads query and document.",
+        note="Bold: words of the query, as far as the model reads query and document.",
+        docnos=docnos,
         texts=texts,
         labels=labels,
         terms=terms,
@@ -96,13 +98,15 @@ class MatchesExplanation(Explanation):
     """Where the terms of a query stand in documents.
 
     Attributes:
-        texts: The documents.
+        docnos: The names of the documents.
+        texts: Their texts.
         labels: Their relevance, None if it is unknown.
         terms: The terms of the query.
         lengths: Number of terms of each document that the model reads.
         matches: One row per match; see :meth:`to_frame`.
     """
 
+    docnos: list[str]
     texts: list[str]
     labels: list[float | None]
     terms: list[str]
@@ -121,7 +125,7 @@ class MatchesExplanation(Explanation):
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw one block per document: query terms on the vertical axis, positions on the horizontal one (Figure 2).
 
-        A short vertical line is a match, thick and blue in relevant documents. What lies beyond the end of a document
+        A short vertical line is a match, thick and black in relevant documents. What lies beyond the end of a document
         is grey.
 
         Args:
@@ -129,31 +133,31 @@ class MatchesExplanation(Explanation):
         """
         rows = max(1, len(self.terms))
         height = len(self.texts) * (rows + TITLE_ROWS)
-        if ax is None:
-            ax = new_axes(7, 0.9 + ROW * height)
+        ax = titled_axes(ax, [quoted(self.query)], 7, 0.6 + ROW * height)
         longest = max(1, *self.lengths)
         tops = np.arange(len(self.texts)) * (rows + TITLE_ROWS) + TITLE_ROWS  # the row of the first term
         for number, (top, title, length) in enumerate(zip(tops, self._names(), self.lengths, strict=True)):
             relevant = (self.labels[number] or 0) > 0
-            style = {"color": SUPPORT_COLOUR, "linewidth": 1.8} if relevant else {"color": "0.25", "linewidth": 0.9}
+            style = {"color": "black", "linewidth": 1.8} if relevant else {"color": "0.45", "linewidth": 0.9}
             matches = self.matches[self.matches["document"] == number]
             places = top + matches["query_position"]
             ax.vlines(matches["position"], places - 0.4, places + 0.4, **style)
             ax.fill_between([length - 0.5, longest], top - 0.5, top + rows - 0.5, color="0.9", linewidth=0, zorder=0)
             ax.hlines([top - 0.5, top + rows - 0.5], -0.5 - longest / 200, longest, color="0.6", linewidth=0.6)
-            ax.text(0, top - 0.8, title, fontsize="small", fontweight="bold" if relevant else "normal")
+            weight = "bold" if relevant else "normal"
+            ax.text(0, top - 0.8, shortened(title, 60), fontsize="small", fontweight=weight, parse_math=False)
         labels = [shortened(term, TERM_LENGTH) for term in self.terms] * len(self.texts)
         ticks = (tops[:, None] + np.arange(len(self.terms))).ravel()
         ax.set_yticks(ticks, labels, fontsize="small", parse_math=False)
         ax.set(xlim=(-0.5 - longest / 200, longest), ylim=(height - 0.5, 0))
         ax.set_xlabel("position in the document, in terms")
-        set_title(ax, f'"{shortened(self.query)}"')
+        fit_labels(ax)
         return ax
 
     def _names(self) -> list[str]:
         return [
-            f"document {number}" + ("" if label is None else f": {'' if label > 0 else 'not '}relevant ({label:g})")
-            for number, label in enumerate(self.labels)
+            docno + ("" if label is None else f": {'' if label > 0 else 'not '}relevant ({label:g})")
+            for docno, label in zip(self.docnos, self.labels, strict=True)
         ]
 
     def _repr_html_(self) -> str:
@@ -161,10 +165,11 @@ class MatchesExplanation(Explanation):
         for number, (name, text) in enumerate(zip(self._names(), self.texts, strict=True)):
             found = self.matches[self.matches["document"] == number].drop_duplicates("position").sort_values("position")
             marks = [
-                Mark(row.start, row.end, text[row.start : row.end], HIGHLIGHT, f"position {row.position}")
+                Mark(row.start, row.end, text[row.start : row.end], BOLD, f"position {row.position}")
                 for row in found.itertuples()
             ]
-            panels.append(f"<p><b>{name}</b>, {len(found):,} matches</p>" + paragraph(marked(text, marks)))
+            html = marked(text, marks, read_end(text, self.lengths[number]))
+            panels.append(f"<p>{escape(name)}, {len(found):,} matches</p>{paragraph(html)}")
         return self._page(marked(self.query, []), "", "".join(panels))
 
     def __repr__(self) -> str:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from textwrap import wrap
 from typing import ClassVar
 
 import pandas as pd
@@ -10,14 +9,14 @@ import pyterrier as pt
 
 from pt_neural._arguments import checked_number
 from pt_neural.explain.comparison import distinct_names
-from pt_neural.explain.dropping import LEGEND, PartsExplanation
+from pt_neural.explain.dropping import PartsExplanation
 from pt_neural.explain.explanation import Document, TextExplanation
-from pt_neural.explain.pictures import TITLE_LENGTH
+from pt_neural.explain.pictures import SHADES_NOTE
 from pt_neural.rankers.mixture import Mixture
 from pt_neural.rankers.retriever import Retriever
 
 INCOMING = "incoming"
-NOTE = f"Bold: words that query and document share. {LEGEND} The figures of a side are multiplied by its weight."
+NOTE = f"What the mixture loses without a word. {SHADES_NOTE} The figures of a side are multiplied by its weight."
 NOT_DROPPED = " Not all words were dropped in turn; give a larger number of terms to try more."
 
 Drop = Callable[..., TextExplanation]
@@ -142,9 +141,6 @@ class MixtureExplanation(PartsExplanation):
     def _total(self) -> str:
         addends = " + ".join(f"{row.weight:g} × {row.score:.4g} ({row.side})" for row in self.sides.itertuples())
         return f"{super()._total()} = {addends}".replace("-", "−")
-
-    def _title(self) -> list[str]:
-        return [self.model, *wrap(self._total(), TITLE_LENGTH)]
 
     def _part_name(self, name: str) -> str:
         return name

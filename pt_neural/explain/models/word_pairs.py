@@ -11,8 +11,16 @@ import pandas as pd
 from scipy.sparse import csr_array
 
 from pt_neural._arguments import checked_number
-from pt_neural.explain.explanation import Document, Side, TextExplanation, both_texts, score_of
-from pt_neural.explain.pictures import CELL_WORD_LENGTH, HeatMap, Mark, draw_heat_map, shortened, word_marks
+from pt_neural.explain.explanation import Document, Side, TextExplanation, both_texts, quoted, score_of
+from pt_neural.explain.pictures import (
+    CELL_WORD_LENGTH,
+    SHADES_NOTE,
+    HeatMap,
+    Mark,
+    draw_heat_map,
+    shortened,
+    word_marks,
+)
 from pt_neural.explain.words import divided, word_occurrences
 from pt_neural.models.ssi.features import Features, TextParts, split_text
 from pt_neural.models.ssi.ssi import SSI
@@ -23,11 +31,7 @@ from pt_neural.text import TfIdf
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-NOTE = (
-    "Blue: words whose pairs with the other text raise the score; purple and underlined: words whose pairs lower it; "
-    "the stronger the colour, the more, within each text."
-)
-BOLD = " Bold: words that query and document share."
+NOTE = "What the pairs of a word with those of the other text add to the score. " + SHADES_NOTE
 BARS = 4.0  # inches for pairs and their names
 PAIRS_BELOW = 10  # the text
 
@@ -89,7 +93,7 @@ def explain_word_pairs(
         query=query,
         text=text,
         score=score,
-        note=NOTE + BOLD * features.shared,
+        note=NOTE,
         words=words.assign(match=words["match"] & features.shared),
         query_words=pd.DataFrame({"word": queries.names, "weight": queries.weights}),
         document_words=pd.DataFrame({"word": documents.names, "weight": documents.weights}),
@@ -195,7 +199,7 @@ class WordPairsExplanation(TextExplanation):
     def plot(self, ax: "Axes | None" = None, *, words: int = 15, pairs: int = 12) -> "Axes":
         """Draw a heat map of query words by document words, and the strongest pairs.
 
-        A pair of a word with itself is outlined. Words are ordered by their strongest pair; only the first words of
+        Words of both texts are bold. Words are ordered by their strongest pair; only the first words of
         long texts in this order are shown.
 
         Args:
@@ -216,12 +220,11 @@ class WordPairsExplanation(TextExplanation):
             rows=self.query_words["word"].iloc[rows].to_list(),
             columns=self.document_words["word"].iloc[columns].to_list(),
             cells=self.contributions[np.ix_(rows, columns)],
-            outlined=self.match[np.ix_(rows, columns)],
+            matches=(self.match.any(axis=1)[rows], self.match.any(axis=0)[columns]),
             labels=("words of the query", "words of the document; both: strongest first"),
-            legend="the same word",
         )
         bars = strongest.set_index(pd.Index(_names(strongest)))
-        title = f'"{shortened(self.query)}"\n{self.model}: {self.score:.4f}'
+        title = [f"{self.model}: {self.score:.4f}", quoted(self.query)]
         return draw_heat_map(ax, heat_map, bars, title=title, width=BARS, nothing="no pair to show")
 
     def _marks(self, side: Side) -> list[Mark]:
