@@ -5,6 +5,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -17,6 +18,7 @@ DPI = 200
 
 LETTERS_PER_INCH, HANDLE, LINE = 16.0, 6, 0.17  # small letters; letters as wide as a handle; inches between lines
 OVERHANG = 1.12  # width of a legend relative to its axes, which grow once they are laid out
+MANY_TICKS = 8  # of long numbers; more stand upright
 MARGIN = 0.06  # inches between a title and the edges of a figure
 TITLE_LINE = 0.2  # inches
 
@@ -31,6 +33,23 @@ def new_figure(width: float, height: float, rows: int = 1, columns: int = 1, **o
 def new_axes(width: float, height: float) -> "Axes":
     """The axes of a new figure of that many inches."""
     return new_figure(width, height).axes[0]
+
+
+def plot_curve(ax: "Axes", x: "pd.Series", y: "pd.Series", number: int, *, label: str) -> None:
+    """Draw the curve of a system, which differs from others by more than its colour.
+
+    What does not change, such as a baseline that learns nothing, is a line without marks.
+
+    Args:
+        ax: Where to draw.
+        x: Where the system was measured.
+        y: Its values.
+        number: Which of the systems it is.
+        label: Its name.
+    """
+    constant = len(y) > 1 and len(set(y)) == 1
+    style = {"color": COLOURS[number % len(COLOURS)], "linestyle": LINES[number % len(LINES)], "linewidth": 1.3}
+    ax.plot(x, y, label=label, marker="" if constant else "osD^v"[number % 5], markersize=5, **style)
 
 
 def wrapped(text: object, width: int) -> str:
@@ -78,10 +97,30 @@ def title_of(figure: "Figure", lines: Sequence[str], most: int = 3) -> None:
     shown = []
     for line in lines:
         text.set_text(line)
-        width = max(12, int(0.97 * len(line) * min(1.0, room / max(1.0, text.get_window_extent().width))))
-        shown += fill(line, width, max_lines=most, placeholder=" …", break_on_hyphens=False).split("\n")
+        taken = text.get_window_extent().width
+        width = len(line) if taken <= room else max(12, int(0.95 * len(line) * room / taken))
+        shown += fill(line, max(1, width), max_lines=most, placeholder=" …", break_on_hyphens=False).split("\n")
     text.set_text("\n".join(shown))
     figure.set_figheight(figure.get_figheight() + TITLE_LINE * len(shown))
+
+
+def legend_outside(figure: "Figure", columns: int = 3) -> None:
+    """Put one legend above all axes of a figure, which grows by its lines.
+
+    Args:
+        figure: A figure whose first axes have all labelled lines or bars.
+        columns: The largest number of columns.
+    """
+    handles, names = figure.axes[0].get_legend_handles_labels()
+    for legend in filter(None, (ax.get_legend() for ax in figure.axes)):
+        legend.remove()
+    room = int(LETTERS_PER_INCH * figure.get_figwidth())
+    names = [wrapped(name, room - HANDLE) for name in names]
+    longest = max(len(line) for name in names for line in name.split("\n"))
+    columns = max(1, min(columns, len(names), room // (longest + HANDLE)))
+    figure.legend(handles, names, ncols=columns, loc="outside upper center", fontsize="small", frameon=False)
+    lines = -(-len(names) // columns) * max(name.count("\n") + 1 for name in names)
+    figure.set_figheight(figure.get_figheight() + LINE * (lines - 1))
 
 
 def legend_above(

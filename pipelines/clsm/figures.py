@@ -10,7 +10,7 @@ from ir_measures import nDCG
 import pt_neural as pn
 from pipelines.clsm.rankers import Rankers
 from pipelines.common.comparison import alpha_picture
-from pt_neural._pictures import COLOURS
+from pt_neural._pictures import COLOURS, LINES, fit_labels, legend_outside, new_axes, new_figure, plot_curve
 from pt_neural.text import tokenise
 
 DEV = f"dev {nDCG @ 10}"  # the column of a model's history
@@ -41,14 +41,15 @@ def text_lengths(documents: pn.ForwardIndex, queries: Iterable[str]) -> plt.Figu
         documents: The documents, over the fields that are ranked.
         queries: Texts of queries.
     """
-    figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
+    figure = new_figure(7, 4)
+    (ax,) = figure.axes
     counts = {"queries": np.array([len(tokenise(query)) for query in queries]), "documents": documents.all().lengths}
     most = max(int(np.quantile(lengths, LENGTHS_SHOWN)) for lengths in counts.values())
     edges = np.unique(np.linspace(0, most + 1, min(most + 1, LENGTH_BINS) + 1).astype(int))
     for place, (name, lengths) in enumerate(counts.items()):
         shares = 100 * np.histogram(np.minimum(lengths, most), edges)[0] / len(lengths)
         label = f"{len(lengths):,} {name}, {lengths.mean():.1f} words on average"
-        ax.stairs(shares, edges, label=label, color=COLOURS[place], linestyle=("-", "--")[place], linewidth=1.6)
+        ax.stairs(shares, edges, label=label, color=COLOURS[place], linestyle=LINES[place], linewidth=1.6)
     ax.set(xlabel=f"words ({most} or more together)", ylabel="percentage of texts")
     ax.legend()
     return figure
@@ -56,32 +57,30 @@ def text_lengths(documents: pn.ForwardIndex, queries: Iterable[str]) -> plt.Figu
 
 def top_documents(grades: dict[str, dict[str, np.ndarray]]) -> plt.Figure:
     """Figure 3: the percentage of queries whose top document has each grade, one panel per setting."""
-    figure, axes = plt.subplots(
-        1, len(grades), figsize=(4.6 * len(grades), 3.8), sharey=True, layout="constrained", squeeze=False
-    )
+    figure = new_figure(4.6 * len(grades), 3.8, columns=len(grades), sharey=True)
     highest = max(values.max() for rankers in grades.values() for values in rankers.values())
-    for ax, (setting, rankers) in zip(axes[0], grades.items(), strict=True):
+    for ax, (setting, rankers) in zip(figure.axes, grades.items(), strict=True):
         for place, (name, values) in enumerate(rankers.items()):
             percent = 100 * np.bincount(values, minlength=highest + 1) / len(values)
             bars = ax.bar(np.arange(highest + 1) + 0.4 * (place - 0.5), percent, 0.4, label=name, color=COLOURS[place])
-            ax.bar_label(bars, fmt="%.1f", fontsize="small", padding=2)
+            ax.bar_label(bars, fmt="%.1f", fontsize="x-small", padding=2)
         ax.set(title=TITLES[setting], xlabel="grade of the top document", xticks=range(highest + 1))
-    axes[0, 0].set_ylabel("percentage of test queries")
-    axes[0, 0].margins(y=0.12)
-    axes[0, -1].legend(fontsize="small")
+    figure.axes[0].set_ylabel("percentage of test queries")
+    figure.axes[0].margins(y=0.12)
+    legend_outside(figure)
+    fit_labels(*figure.axes)
     return figure
 
 
 def learning_curves(histories: pd.DataFrame) -> plt.Figure:
     """The dev measure after each epoch, or the loss if there are no dev queries, one line per seed."""
     measure = DEV if DEV in histories else "loss"
-    figure, ax = plt.subplots(figsize=(7.5, 4.4), layout="constrained")
+    ax = new_axes(7.5, 4.4)
     for number, (name, runs) in enumerate(histories.groupby("system", sort=False)):
-        style = {"color": COLOURS[number % len(COLOURS)], "linestyle": "--" if name.startswith("DSSM") else "-"}
         for place, (_, run) in enumerate(runs.groupby("seed", sort=False)):
-            label = None if place else name
-            ax.plot(run["epoch"], run[measure], marker="o", markersize=3, linewidth=1.3, label=label, **style)
+            plot_curve(ax, run["epoch"], run[measure], number, label="" if place else name)
     ax.set(xlabel="epoch", ylabel="training loss" if measure == "loss" else f"{DEV}, candidates re-ranked")
     ax.xaxis.get_major_locator().set_params(integer=True)
-    ax.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
-    return figure
+    legend_outside(ax.figure)
+    fit_labels(ax)
+    return ax.figure

@@ -6,12 +6,14 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pyterrier as pt
+from matplotlib.ticker import MaxNLocator
 from scipy.stats import spearmanr
 from sklearn.decomposition import PCA
 
 import pt_neural as pn
 from pipelines.common.collection import Collection
 from pipelines.common.comparison import alpha_picture
+from pt_neural._pictures import LINES, fit_labels, new_figure
 from pt_neural.experiment import AlphaCurve
 
 RELEVANT, RETRIEVED, RANDOM = "relevant", "retrieved, not relevant", "random"
@@ -97,9 +99,9 @@ def without(pairs: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
 
 def projections(pairs: pd.DataFrame, models: dict[str, pn.DESM]) -> plt.Figure:
     """Figure 1: documents in two dimensions, relative to their queries."""
-    figure, axes = plt.subplots(1, len(models), figsize=(4.6 * len(models), 4.4), layout="constrained", squeeze=False)
+    figure = new_figure(4.6 * len(models), 4.4, columns=len(models))
     pairs = pairs[pairs["set"] != RANDOM]
-    for ax, (name, model) in zip(axes[0], models.items(), strict=True):
+    for ax, (name, model) in zip(figure.axes, models.items(), strict=True):
         vectors = relative_to_query(pairs, model)
         pca = PCA(2, random_state=0).fit(vectors)
         points, query = pca.transform(vectors), pca.transform(np.zeros_like(vectors[:1]))
@@ -108,35 +110,40 @@ def projections(pairs: pd.DataFrame, models: dict[str, pn.DESM]) -> plt.Figure:
             ax.scatter(*points[rows].T, s=7, alpha=0.5, color=COLOURS[kind], label=kind, linewidths=0)
         ax.scatter(*query.T, marker="*", s=130, color="#0072B2", label="query", zorder=3)
         ax.set(title=name, xlabel="first principal component", ylabel="second principal component")
-    axes[0, 0].legend(loc="best", fontsize="small")
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_major_locator(MaxNLocator(5))
+    figure.axes[0].legend(loc="best", fontsize="small")
+    fit_labels(*figure.axes)
     return figure
 
 
 def distributions(scores: pd.DataFrame) -> plt.Figure:
     """Figure 4: the distribution of each feature over the three kinds of documents."""
     features = [column for column in scores if column != "set"]
-    figure, axes = plt.subplots(len(features), 1, figsize=(6.4, 2.1 * len(features)), layout="constrained")
-    for ax, feature in zip(axes, features, strict=True):
+    figure = new_figure(6.4, 2.1 * len(features), rows=len(features))
+    for ax, feature in zip(figure.axes, features, strict=True):
         bins = np.histogram_bin_edges(scores[feature], bins=60)
-        for kind, colour in COLOURS.items():
+        for (kind, colour), line in zip(COLOURS.items(), LINES, strict=False):
             values = scores.loc[scores["set"] == kind, feature]
-            ax.hist(values, bins=bins, density=True, histtype="step", linewidth=1.6, color=colour, label=kind)
+            style = {"linewidth": 1.6, "color": colour, "linestyle": line, "label": kind}
+            ax.hist(values, bins=bins, density=True, histtype="step", **style)
         ax.set(xlabel=feature, ylabel="density", yscale="log" if feature == "BM25" else "linear")
-    axes[0].legend(fontsize="small")
+    figure.axes[0].legend(fontsize="small")
+    fit_labels(*figure.axes)
     return figure
 
 
 def bivariate(scores: pd.DataFrame, names: list[str]) -> plt.Figure:
     """Figure 5: BM25 against each DESM, one panel per kind of document."""
-    figure, axes = plt.subplots(
-        len(names), 3, figsize=(9.6, 3.1 * len(names)), sharex="row", sharey="row", layout="constrained", squeeze=False
-    )
-    for row, name in zip(axes, names, strict=True):
+    figure = new_figure(9.6, 3.1 * len(names), len(names), 3, sharex="row", sharey="row")
+    for row, name in zip(np.reshape(figure.axes, (len(names), 3)), names, strict=True):
         for ax, kind in zip(row, COLOURS, strict=True):
             chosen = scores[scores["set"] == kind]
             ax.scatter(chosen[name], chosen["BM25"], s=6, alpha=0.35, color=COLOURS[kind], linewidths=0)
             ax.set(xlabel=name, ylabel="BM25" if ax is row[0] else "")
             ax.set_title(kind, fontsize="medium")
+            ax.xaxis.set_major_locator(MaxNLocator(5))
+    fit_labels(*figure.axes)
     return figure
 
 
@@ -144,15 +151,16 @@ def against_length(scores: pd.DataFrame, lengths: np.ndarray) -> plt.Figure:
     """Each DESM's scores against the number of words of the document, with Spearman's correlation of the two."""
     names = [column for column in scores if column != "set"]
     rows = (len(names) + 1) // 2
-    figure, axes = plt.subplots(rows, 2, figsize=(9.6, 3.3 * rows), sharex=True, layout="constrained", squeeze=False)
-    for ax, name in zip(axes.flat, names, strict=False):
+    figure = new_figure(9.6, 3.6 * rows, rows, 2, sharex=True)
+    for ax, name in zip(figure.axes, names, strict=False):
         for kind in (RANDOM, RETRIEVED, RELEVANT):
             chosen = (scores["set"] == kind).to_numpy() & (lengths > 0)
             values = scores.loc[chosen, name]
             label = f"{kind} (ρ = {spearmanr(lengths[chosen], values).statistic:.2f})"
             ax.scatter(lengths[chosen], values, s=6, alpha=0.35, color=COLOURS[kind], label=label, linewidths=0)
         ax.set(title=name, xlabel="words of the document", ylabel="score", xscale="log")
-        ax.legend(fontsize="small", title="Spearman's ρ with length", title_fontsize="small")
+        ax.legend(fontsize="x-small", title="Spearman's ρ with length", title_fontsize="x-small")
+    fit_labels(*figure.axes)
     return figure
 
 

@@ -6,7 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from pt_neural._pictures import COLOURS
+from pt_neural._pictures import COLOURS, MANY_TICKS, fit_labels, legend_outside, new_axes, new_figure, plot_curve
 
 GROUP = 0.8  # width of all bars of a measure
 
@@ -20,23 +20,21 @@ def relative_bars(frame: pd.DataFrame, panels: Sequence[Sequence[str]], baseline
         baseline: The baseline's name.
     """
     widths = [len(measures) for measures in panels]
-    figure, axes = plt.subplots(
-        1, len(panels), figsize=(1.9 * sum(widths), 4.0), width_ratios=widths, layout="constrained", squeeze=False
-    )
+    figure = new_figure(1 + 1.9 * sum(widths), 4.0, columns=len(panels), width_ratios=widths)
     width = GROUP / len(frame)
-    for ax, measures in zip(axes[0], panels, strict=True):
+    for ax, measures in zip(figure.axes, panels, strict=True):
         places = np.arange(len(measures))
         for number, row in enumerate(frame.to_dict("records")):
             shift = (number - (len(frame) - 1) / 2) * width
             heights = [row[measure] for measure in measures]
-            ax.bar(places + shift, heights, width, color=COLOURS[number], label=row["system"])
+            ax.bar(places + shift, heights, width, color=COLOURS[number % len(COLOURS)], label=row["system"])
         ax.axhline(0, color="black", linewidth=0.8)
         ax.set_xticks(places, measures)
         ax.grid(axis="y", alpha=0.3)
         ax.set_axisbelow(True)
-    axes[0, 0].set_ylabel(f"difference from {baseline}, %")
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=min(3, len(frame)), frameon=False)
+    figure.axes[0].set_ylabel(f"difference from {baseline}, %")
+    legend_outside(figure)
+    fit_labels(*figure.axes)
     return figure
 
 
@@ -48,14 +46,14 @@ def learning_curves(frame: pd.DataFrame, measure: str) -> plt.Figure:
             all queries.
         measure: The measure's name.
     """
-    figure, ax = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
+    ax = new_axes(6.4, 4.0)
     for number, (name, rows) in enumerate(frame.groupby("system", sort=False)):
-        style = {"color": COLOURS[number], "marker": "osD^v"[number % 5], "markersize": 5, "linewidth": 1.3}
-        ax.plot(rows["queries"], rows[f"{measure}, %"], label=name, **style)
+        plot_curve(ax, rows["queries"], rows[f"{measure}, %"], number, label=name)
     sizes = sorted(frame["queries"].unique())
     ax.set_xscale("log", base=2)
-    ax.set_xticks(sizes, [f"{size:,}" for size in sizes])
+    ax.set_xticks(sizes, [f"{size:,}" for size in sizes], rotation=90 if len(sizes) > MANY_TICKS else 0)
     ax.minorticks_off()
     ax.set(xlabel="training queries", ylabel=f"{measure}, % of that with all training queries")
-    ax.legend(fontsize="small")
-    return figure
+    legend_outside(ax.figure)
+    fit_labels(ax)
+    return ax.figure

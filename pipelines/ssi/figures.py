@@ -1,9 +1,10 @@
 """Figures 1 and 2 of the SSI paper."""
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 
-from pt_neural._pictures import COLOURS
+from pt_neural._pictures import COLOURS, fit_labels, new_figure
 from pt_neural.experiment import RankLoss
 
 PANELS = {"loss": "training loss", f"dev {RankLoss}": "dev rank loss"}
@@ -16,8 +17,8 @@ def scatter(values: pd.DataFrame) -> plt.Figure:
         values: One row per query and one column per system.
     """
     first, *others = values.columns
-    figure, axes = plt.subplots(1, len(others), figsize=(4.6 * len(others), 4.8), layout="constrained", squeeze=False)
-    for ax, other in zip(axes[0], others, strict=True):
+    figure = new_figure(4.6 * len(others), 4.8, columns=len(others))
+    for ax, other in zip(figure.axes, others, strict=True):
         ax.scatter(values[other], values[first], s=12, color=COLOURS[0], alpha=0.35, linewidths=0)
         ax.plot([0, 1], [0, 1], color="black", linewidth=0.8)
         better, worse = (values[first] > values[other]).mean(), (values[first] < values[other]).mean()
@@ -25,6 +26,7 @@ def scatter(values: pd.DataFrame) -> plt.Figure:
         ax.set(xlabel=f"AP, {other}", ylabel=f"AP, {first}", xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
         ax.xaxis.label.set_fontsize("small")
         ax.yaxis.label.set_fontsize("small")
+    fit_labels(*figure.axes)
     return figure
 
 
@@ -35,8 +37,8 @@ def learning_curves(frame: pd.DataFrame) -> plt.Figure:
         frame: ``share, N, tuples, loss`` and the dev rank loss.
     """
     shares = sorted(frame["share"].unique())
-    size = {"figsize": (1 + 2.7 * len(shares), 5.4), "layout": "constrained", "squeeze": False}
-    figure, axes = plt.subplots(len(PANELS), len(shares), sharex="col", sharey="row", **size)
+    figure = new_figure(1 + 2.7 * len(shares), 5.4, len(PANELS), len(shares), sharex="col", sharey="row")
+    axes = np.reshape(figure.axes, (len(PANELS), len(shares)))
     for column, share in enumerate(shares):
         for place, (dim, rows) in enumerate(frame[frame["share"] == share].groupby("N")):
             style = {"color": COLOURS[place % len(COLOURS)], "linestyle": ("-", "--", ":")[place % 3]}
@@ -47,4 +49,5 @@ def learning_curves(frame: pd.DataFrame) -> plt.Figure:
     for ax, label in zip(axes[:, 0], PANELS.values(), strict=True):
         ax.set_ylabel(label)
     axes[0, -1].legend(fontsize="small")
+    fit_labels(*figure.axes)
     return figure

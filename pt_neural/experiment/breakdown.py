@@ -64,7 +64,7 @@ class Breakdown:
                 yerr=error[name].to_numpy() if interval else None,
                 color=COLOURS[number % len(COLOURS)],
                 marker="osD^v"[number % 5],
-                linestyle=LINES[number % len(LINES)],
+                linestyle=LINES[(number + number // len(COLOURS)) % len(LINES)],
                 markersize=5,
                 linewidth=1.3,
                 elinewidth=0.8,

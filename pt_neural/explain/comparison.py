@@ -132,11 +132,12 @@ def compare(
         ValueError: If there is no model.
         TypeError: If an explanation is not about the words of one document.
     """
-    named = dict(models) if isinstance(models, Mapping) else dict(zip(distinct_names(models), models, strict=True))
-    if not named:
+    if not isinstance(models, Mapping):
+        models = dict(zip(numbered([type(model).__name__ for model in models]), models, strict=True))
+    if not models:
         raise ValueError("there is no model to explain: give at least one, or two to compare")
     explanations = {}
-    for name, model in named.items():
+    for name, model in models.items():
         explanation = explain(model)
         if not isinstance(explanation, TextExplanation):
             raise TypeError(
@@ -149,15 +150,14 @@ def compare(
     )
 
 
-def distinct_names(models: Sequence[pt.Transformer]) -> list[str]:
-    """The class of each model, such as ``"CLSM"``, numbered from 1 where a class occurs several times."""
-    kinds = [type(model).__name__ for model in models]
-    total, seen = Counter(kinds), Counter()
-    names = []
-    for kind in kinds:
-        seen[kind] += 1
-        names.append(f"{kind} {seen[kind]}" if total[kind] > 1 else kind)
-    return names
+def numbered(names: Sequence[str]) -> list[str]:
+    """Names, numbered from 1 where one occurs several times: ``["CLSM 1", "CLSM 2"]``."""
+    total, seen = Counter(names), Counter()
+    distinct = []
+    for name in names:
+        seen[name] += 1
+        distinct.append(f"{name} {seen[name]}" if total[name] > 1 else name)
+    return distinct
 
 
 def _with_shares(words: pd.DataFrame) -> pd.DataFrame:

@@ -296,7 +296,7 @@ class PartsExplanation(TextExplanation):
         Raises:
             ValueError: If the side is neither ``"query"`` nor ``"document"``.
         """
-        occurrences = self.words[self.words["side"] == checked_side(side)]
+        occurrences = self._read_part(self.words, checked_side(side))
         columns = {"contribution": "score", **{name: self._part_name(name) for name in self.parts}}
         totals = strongest(occurrences, list(columns), "sum", words)
         colours = dict(zip(columns, BAR_COLOURS, strict=False))

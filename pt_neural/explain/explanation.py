@@ -97,6 +97,11 @@ class TextExplanation(Explanation):
         """Where the part of a text ends that the model reads, in characters; None if it reads all."""
         return None
 
+    def _read_part(self, words: pd.DataFrame, side: Side) -> pd.DataFrame:
+        """The occurrences of words of one text that the model reads, of a frame of those of both."""
+        end = self._read(side)
+        return words[(words["side"] == side) & (True if end is None else words["start"] < end)]
+
     def _marked(self, side: Side, marks: list[Mark] | None = None) -> str:
         """A text as HTML, with its marks and with what the model does not read in grey."""
         return marked(self._text_of(side), self._marks(side) if marks is None else marks, self._read(side))

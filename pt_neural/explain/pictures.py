@@ -40,7 +40,6 @@ CELL_WORD_LENGTH = 16
 BAR_NAME_LENGTH = 2 * CELL_WORD_LENGTH + 3  # a pair of words
 CELL = 0.25  # inches
 FEWEST_COLUMNS, FEWEST_BARS = 16, 4  # a figure has room for at least so many
-FEW_ROWS, TALL_CELL = 3, 1.5  # with this few rows, cells are this many times as high as wide
 AROUND = 2.6  # inches for words, colour bar and gaps
 LEFT_OUT = "…"
 
@@ -214,6 +213,7 @@ def draw_words(
     nothing: str,
     matches: pd.Series | None = None,
     stacked: bool = False,
+    length: int = WORD_LENGTH,
 ) -> "Axes":
     """Draw horizontal bars, the last word at the top.
 
@@ -227,13 +227,14 @@ def draw_words(
         nothing: What to write if there are no words.
         matches: Whether both texts have each word, to write it in bold.
         stacked: Whether the bars of a word follow each other on one line, those below 0 to the left.
+        length: Characters of a word; longer ones are cut.
     """
     from matplotlib.ticker import MaxNLocator
 
-    lines = 1.0 if stacked else max(1.0, 0.6 * len(colours))
+    lines = 1.0 if stacked else max(1.0, 0.45 * len(colours))
     height = AXIS_LINES + 0.35 + LINE * lines * max(1, len(values))
     ax = titled_axes(ax, title, 6, height, above=-(-len(legend) // 2))
-    draw_bars(ax, values, colours, nothing=nothing, stacked=stacked)
+    draw_bars(ax, values, colours, nothing=nothing, stacked=stacked, length=length)
     if matches is not None:
         embolden(ax.get_yticklabels(), matches)
     ax.set_xlabel(label)
@@ -335,7 +336,7 @@ def draw_heat_map(
         fit_labels(ax)
         return ax
     room = CELL * max(FEWEST_COLUMNS, len(heat_map.columns))
-    height = 2.0 + CELL * max(len(heat_map.rows), len(bars))
+    height = 2.0 + CELL * max(len(heat_map.rows), len(bars), FEWEST_BARS)
     figure = new_figure(AROUND + room + width, height, columns=2, width_ratios=[room + 1, width])
     heat, beside = figure.axes
     title_of(figure, title)
@@ -370,8 +371,7 @@ def _draw_cells(ax: "Axes", heat_map: HeatMap) -> None:
     most = max(np.nanmax(np.abs(heat_map.cells)), 1e-9)
     # By the square root, so that weaker cells are not lost beside the strongest one.
     norm = FuncNorm((lambda x: np.sign(x) * np.sqrt(np.abs(x)), lambda x: np.sign(x) * x**2), -most, most)
-    image = ax.imshow(heat_map.cells, cmap=colours, norm=norm)
-    ax.set_aspect("auto" if len(heat_map.rows) > FEW_ROWS else TALL_CELL)
+    image = ax.imshow(heat_map.cells, cmap=colours, norm=norm, aspect="auto")
     bar = ax.figure.colorbar(image, ax=ax, label="contribution to the score", aspect=12, pad=0.02)
     ticks = most * np.array([-1, -0.25, 0, 0.25, 1])
     bar.set_ticks(ticks, labels=[f"{tick:.2g}" for tick in ticks])

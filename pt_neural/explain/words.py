@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import pandas as pd
 
-from pt_neural.explain.explanation import Side, TextExplanation, checked_side
+from pt_neural.explain.explanation import SIDES, Side, TextExplanation, checked_side
 from pt_neural.explain.pictures import (
     DIRECTIONS,
     IN_BOTH,
@@ -72,7 +72,11 @@ class WordExplanation(TextExplanation):
 
     def by_word(self) -> pd.DataFrame:
         """What each word contributes to the score, or what the score loses without it."""
-        return divided(self.words) if self.per == "term" else self.words[list(WORD_COLUMNS)]
+        words = self.words[list(WORD_COLUMNS)]
+        if self.per == "occurrence":
+            return words
+        read = divided(pd.concat([self._read_part(words, side) for side in SIDES]))
+        return words.assign(contribution=read["contribution"].reindex(words.index, fill_value=0.0))
 
     def _marks(self, side: Side) -> list[Mark]:
         text, rows = self._text_of(side), (self.words["side"] == side).to_numpy()
@@ -98,7 +102,7 @@ class WordExplanation(TextExplanation):
         Raises:
             ValueError: If the side is neither ``"query"`` nor ``"document"``.
         """
-        occurrences = self.words[self.words["side"] == checked_side(side)]
+        occurrences = self._read_part(self.words, checked_side(side))
         totals = strongest(occurrences, ["contribution"], "sum" if self.per == "occurrence" else "first", words)
         lost = f"score lost without the word, all its occurrences in the {side}"
         label = lost if self.per == "term" else "contribution to the score, summed over occurrences"

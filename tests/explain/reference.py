@@ -1,9 +1,12 @@
 """What explanations are compared with: scores of texts that are ranked one by one."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import torch
 
+from pt_neural.explain.dropping import MASK
 from pt_neural.rankers import Trained
 from pt_neural.text import Vocabulary, tokenise
 
@@ -31,6 +34,11 @@ def without(text: str, word: str) -> str:
     return " ".join(token for token in tokenise(text) if token != word)
 
 
+def masked(words: list[str], place: int) -> str:
+    """A text with an unknown word in place of one of its words."""
+    return " ".join([*words[:place], MASK, *words[place + 1 :]])
+
+
 def with_random_weights(model: Trained, texts: list[str], *, scale: float = 0.4, seed: int = 5) -> Trained:
     """A model with weights that nothing has trained, which reads the words of some texts."""
     sequences, terms = model._pack(texts)
@@ -45,3 +53,8 @@ def with_random_weights(model: Trained, texts: list[str], *, scale: float = 0.4,
             weight.copy_(torch.from_numpy(random.normal(scale=scale, size=weight.shape)))
     model._take(reader, network.eval())
     return model
+
+
+def without_key(html: str) -> str:
+    """The HTML of an explanation without the paragraph that says what its colours mean."""
+    return re.sub(r"<p><small><span.*?</small></p>", "", html)

@@ -6,7 +6,7 @@ import pytest
 
 import pt_neural as pn
 from pt_neural.explain import ComparedExplanations
-from pt_neural.explain.comparison import distinct_names
+from pt_neural.explain.comparison import numbered
 from pt_neural.text import tokenise
 from tests.explain.reference import COLUMNS
 from tests.rankers.fitted import fitted
@@ -58,7 +58,7 @@ def test_shares_do_not_change_with_the_scale_of_a_model():
 
 def test_models_of_a_kind_have_names_of_their_own():
     clsm, lsa = fitted("CLSM"), fitted("LSA")
-    assert distinct_names([clsm, lsa, clsm]) == ["CLSM 1", "LSA", "CLSM 2"]
+    assert numbered(["CLSM", "LSA", "CLSM"]) == ["CLSM 1", "LSA", "CLSM 2"]
     compared = pn.explain([clsm, lsa, clsm], QUERY, TEXT, method="drop")
     assert compared.model == "CLSM 1, LSA, CLSM 2"
     assert "CLSM 2: " in repr(compared)
@@ -71,7 +71,7 @@ def test_the_texts_stand_side_by_side_under_names_and_scores(models):
     columns = html.split("flex: 1 1")[1:]
     assert len(columns) == 2
     for column, name in zip(columns, ("a &lt;model&gt;", "other"), strict=True):
-        assert f"<b>{name}</b>" in column
+        assert f"<p>{name} for " in column
         assert "<home>" not in column
     assert f": {compared.score['other']:.4f}" in columns[1]
 

@@ -1,6 +1,7 @@
 """What a score loses without a word: all its occurrences at once, or one at a time (Duet paper, Figure 1)."""
 
 import pickle
+import re
 from itertools import pairwise
 
 import numpy as np
@@ -9,8 +10,10 @@ import pytest
 
 import pt_neural as pn
 from pt_neural.explain import dropping
+from pt_neural.explain.dropping import MASK
+from pt_neural.explain.pictures import AGAINST_COLOUR, STRONGEST, SUPPORT_COLOUR, UNREAD
 from pt_neural.text import tokenise
-from tests.explain.reference import COLUMNS, QUERY, TEXT, scored, scored_all, without
+from tests.explain.reference import COLUMNS, QUERY, TEXT, masked, scored, scored_all, without, without_key
 from tests.rankers.fitted import fitted
 
 LONG_TEXT = TEXT + " city, river city and a giraffe by the river of another city"  # longer than the models read
@@ -18,10 +21,10 @@ LONG_QUERY = "university city <b> of city and the river of a giraffe"
 
 
 def without_occurrences(query: str, text: str) -> list[tuple[str, str]]:
-    """The pairs that lack one word each, in the order of the frame."""
+    """The pairs with an unknown word in place of one word each, in the order of the frame."""
     tokens, words = tokenise(query), tokenise(text)
-    pairs = [(" ".join(tokens[:place] + tokens[place + 1 :]), text) for place in range(len(tokens))]
-    return pairs + [(query, " ".join(words[:place] + words[place + 1 :])) for place in range(len(words))]
+    pairs = [(masked(tokens, place), text) for place in range(len(tokens))]
+    return pairs + [(query, masked(words, place)) for place in range(len(words))]
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +32,7 @@ def duet():
     return pn.explain(fitted("Duet"), LONG_QUERY, LONG_TEXT)
 
 
-@pytest.mark.parametrize("name", ["DESM", "LSA", "CLSM", "SSM", "SSI hash", "TFIDF", "PLSA", "PhraseTranslation"])
+@pytest.mark.parametrize("name", ["DESM", "LSA", "CLSM", "SSI hash", "TFIDF", "PLSA", "PhraseTranslation"])
 def test_without_a_term_a_score_is_that_of_the_text_without_it(name):
     model = fitted(name)
     explanation = pn.explain(model, QUERY, TEXT, method="drop")
@@ -46,7 +49,7 @@ def test_without_a_term_a_score_is_that_of_the_text_without_it(name):
     np.testing.assert_allclose(divided, by_term.max(), atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["Duet", "DuetLocal", "MatchTensor", "DRMM", "SSM attention"])
+@pytest.mark.parametrize("name", ["Duet", "DuetLocal", "MatchTensor", "SSM attention"])
 def test_without_an_occurrence_a_score_is_that_of_the_text_without_it(name):
     model = fitted(name)
     explanation = pn.explain(model, LONG_QUERY, LONG_TEXT, method="drop")
@@ -56,6 +59,33 @@ def test_without_an_occurrence_a_score_is_that_of_the_text_without_it(name):
     assert frame["contribution"].abs().max() > 1e-4
     rests = scored_all(model, without_occurrences(LONG_QUERY, LONG_TEXT))
     np.testing.assert_allclose(frame["contribution"], full - rests, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["SSM", "DuetLocal", "ConvKNRM"])
+def test_a_word_from_beyond_what_the_model_reads_does_not_move_in(name):
+    model = fitted(name)
+    kept = " ".join(tokenise(LONG_TEXT)[: model.document_terms])
+    beyond = kept + " river city university"
+    read, longer = (pn.explain(model, QUERY, text, method="drop").by_word() for text in (kept, beyond))
+    own = longer[: len(read)]
+    np.testing.assert_allclose(own["contribution"][~own["match"]], read["contribution"][~own["match"]], atol=1e-6)
+
+
+def test_a_term_that_is_masked_loses_what_the_masked_text_does():
+    model = fitted("SSM")
+    frame = pn.explain(model, QUERY, TEXT, method="drop").to_frame()
+    rest = " ".join(MASK if word == "university" else word for word in tokenise(TEXT))
+    found = frame[(frame["side"] == "document") & (frame["word"] == "university")]["contribution"]
+    np.testing.assert_allclose(found, scored(model, QUERY, TEXT) - scored(model, QUERY, rest), atol=1e-5)
+
+
+def test_a_ranker_that_reads_all_loses_the_word_itself():
+    model = fitted("DRMM")
+    words = tokenise(TEXT)
+    rests = [(QUERY, " ".join(words[:place] + words[place + 1 :])) for place in range(len(words))]
+    frame = pn.explain(model, QUERY, TEXT).to_frame().query("side == 'document'")
+    expected = scored(model, QUERY, TEXT) - scored_all(model, rests)
+    np.testing.assert_allclose(frame["contribution"], expected, atol=1e-5)
 
 
 def test_the_parts_of_a_duet_lose_what_they_lose_alone(duet):
@@ -145,26 +175,27 @@ def test_texts_are_read_whatever_the_model_re_ranks_by(duet, tmp_path):
 
 def test_html_of_terms_tells_support_from_harm():
     explanation = pn.explain(fitted("DESM"), QUERY, TEXT, method="drop")
-    html, frame = explanation._repr_html_(), explanation.to_frame()
+    html, frame = without_key(explanation._repr_html_()), explanation.to_frame()
     strongest = frame.groupby("side")["contribution"].transform(lambda column: column.abs().max())
     shaded = frame["contribution"].abs() >= 0.1 * strongest
-    others = frame[~frame["match"] & shaded]
-    assert html.count("#E69F00") == frame["match"].sum()
-    assert html.count("#0072B2") == (others["contribution"] > 0).sum() > 0
-    assert html.count("#CC79A7") == (others["contribution"] < 0).sum() > 0
+    assert html.count("font-weight: bold") == frame["match"].sum()
+    assert html.count(SUPPORT_COLOUR) == (frame["contribution"] > 0)[shaded].sum() > 0
+    assert html.count(AGAINST_COLOUR) == (frame["contribution"] < 0)[shaded].sum() > 0
     assert html.count("underline dashed") == (frame["contribution"] < 0)[shaded].sum()
 
 
 def test_html_has_a_panel_for_each_part_and_tells_support_from_harm(duet):
     html, frame = duet._repr_html_(), duet.to_frame().query("side == 'document'")
-    panels = html.split("<p><b>")[2:]
+    panels = re.split("<p>(?=Local|Distributed)", html)[1:]
+    read = frame["start"] < duet.read["document"]
     for panel, part in zip(panels, ("local", "distributed"), strict=True):
-        assert panel.startswith(f"{part.capitalize()} model</b>: {duet.parts[part]:.4f}")
+        assert panel.startswith(f"{part.capitalize()} model: {duet.parts[part]:.4f}")
         shaded = frame[frame[part].abs() >= 0.1 * frame[part].abs().max()]
-        assert panel.count("#0072B2") == (shaded[part] > 0).sum()
-        assert panel.count("#CC79A7") == panel.count("underline dashed") == (shaded[part] < 0).sum()
-        assert panel.count("font-weight: bold") == frame["match"].sum()
-        assert panel.count("60%") == (frame[part].abs() == frame[part].abs().max()).sum() > 0
+        assert panel.count(SUPPORT_COLOUR) == (shaded[part] > 0).sum()
+        assert panel.count(AGAINST_COLOUR) == panel.count("underline dashed") == (shaded[part] < 0).sum()
+        assert panel.count("font-weight: bold") == frame["match"][read].sum() < frame["match"].sum()
+        assert panel.count(UNREAD) == 1  # what comes after is grey
+        assert panel.count(f"{STRONGEST}%") == (frame[part].abs() == frame[part].abs().max()).sum() > 0
     html = pn.explain(fitted("DuetLocal"), QUERY, TEXT)._repr_html_()
     assert html.count("white-space: pre-wrap") == 1
 

@@ -149,6 +149,15 @@ class Reader:
         return self.collection_statistics(field)[2]
 
     @in_java
+    def document_length(self, document: int, field: str) -> int:
+        """The length of a document as scores know it: Lucene keeps it in one byte; 0 if it has none."""
+        with naming(self.path):
+            values = java_class("org.apache.lucene.index.MultiDocValues").getNormValues(self.java, field)
+            if values is None or not values.advanceExact(int(document)):
+                return 0
+            return java_class("org.apache.lucene.util.SmallFloat").byte4ToInt(values.longValue())
+
+    @in_java
     def term_counts(self, documents: Sequence[int], field: str) -> TermCounts:
         """The terms of documents, given by number, and their counts; the row of a document without any is empty."""
         from scipy.sparse import csr_array

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import pandas as pd
 
@@ -89,18 +89,13 @@ class SDMQueries:
 
     def build(self, queries: Sequence[tuple[str, Mapping[str, float] | None]]) -> Any:
         """Lucene queries from texts, each with weights of its terms, or None for their counts."""
-        analysis = self.index.analysis
-        texts = [analysis.terms(text) for text, _ in queries]
-        weights = [Counter(text) if given is None else given for text, (_, given) in zip(texts, queries, strict=True)]
-        bags = WeightedQueries(self.field).build(weights)
-        windows = [list(self._weighted_windows(text)) for text in texts]
-        distinct = list(dict.fromkeys(window for weighted in windows for window, _ in weighted))
-        built, places = window_queries(self.index.reader, self.field, distinct)
-        clauses = [
-            [(places[window][0], weight * places[window][1]) for window, weight in weighted if window in places]
-            for weighted in windows
-        ]
-        return _joined(bags, list(map(self.term_weight, texts)), built, clauses)
+        return WindowedQueries(self.index, self.field).build([self.parts(*query) for query in queries])
+
+    def parts(self, text: str, weights: Mapping[str, float] | None) -> WindowedQuery:
+        """The terms, their weight against the windows, and the windows of one query."""
+        terms = self.index.analysis.terms(text)
+        weights = Counter(terms) if weights is None else weights
+        return WindowedQuery(weights, self.term_weight(terms), list(self._weighted_windows(terms)))
 
     def term_weight(self, terms: Sequence[str]) -> float:
         """The weight of the terms of a query against its windows; 1 for a query without windows."""
@@ -122,6 +117,39 @@ class SDMQueries:
             for window, weight in zip(near, (ordered, unordered), strict=True):
                 if weight:
                     yield window, weight * count
+
+
+class WindowedQuery(NamedTuple):
+    """Weighted terms, the weight of them all together, and weighted windows."""
+
+    terms: Mapping[str, float]
+    term_weight: float
+    windows: Sequence[tuple[Window, float]]
+
+
+@dataclass(frozen=True)
+class WindowedQueries:
+    """Queries of weighted terms and weighted windows."""
+
+    index: IndexDirectory
+    field: str
+    slow: ClassVar[bool] = True
+
+    def build(self, queries: Sequence[WindowedQuery]) -> Any:
+        """Lucene queries from their parts."""
+        bags = WeightedQueries(self.field).build([query.terms for query in queries])
+        distinct = list(dict.fromkeys(window for query in queries for window, _ in query.windows))
+        built, places = window_queries(self.index.reader, self.field, distinct)
+        clauses = [
+            [(places[window][0], weight * places[window][1]) for window, weight in query.windows if window in places]
+            for query in queries
+        ]
+        return _joined(bags, [query.term_weight for query in queries], built, clauses)
+
+    def needs(self, queries: Sequence[WindowedQuery]) -> tuple[set[str], set[Hashable]]:
+        """The terms and the windows."""
+        windows = {window for query in queries for window, _ in query.windows}
+        return {term for query in queries for term in query.terms}, windows
 
 
 @in_java

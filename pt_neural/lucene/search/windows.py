@@ -7,9 +7,10 @@ window: how often it occurs, and in how many documents.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from pt_neural.lucene.index.reader import Reader, remembered
 from pt_neural.lucene.java.handles import bind, function, java_list, on_each, static
@@ -76,7 +77,7 @@ def count_windows(reader: Reader, field: str, windows: Sequence[Window]) -> dict
         known.clear()
     counts = {window: known[window] for window in windows if window in known}
     for some in _in_turns([window for window in windows if window not in counts]):
-        found = apart(_count_all(reader), _plain_queries(field, some), kept=reader)
+        found = apart(_count_all(reader), PlainWindows(field).build(some), kept=reader)
         counts |= zip(some, _as_pairs(found), strict=True)
     known |= counts
     return counts
@@ -100,10 +101,21 @@ def _count_all(reader: Reader) -> Any:
     return on_each(bound)
 
 
-@in_java
-def _plain_queries(field: str, windows: Sequence[Window]) -> Any:
-    """A Java list of the windows' queries, which score by Lucene's own statistics."""
-    return java_class(_WINDOWS).plain(field, *_columns(windows))
+@dataclass(frozen=True)
+class PlainWindows:
+    """Queries of one window each, which score by Lucene's own statistics."""
+
+    field: str
+    slow: ClassVar[bool] = True
+
+    @in_java
+    def build(self, queries: Sequence[Window]) -> Any:
+        """A Java list of the windows' queries."""
+        return java_class(_WINDOWS).plain(self.field, *_columns(queries))
+
+    def needs(self, queries: Sequence[Window]) -> tuple[set[str], set[Hashable]]:
+        """The terms of the windows."""
+        return {term for window in queries for term in window[:2]}, set()
 
 
 def _columns(windows: Sequence[Window]) -> tuple[list[str], list[int], list[bool]]:

@@ -143,8 +143,11 @@ def test_html_marks_winners_and_escapes(clsm):
     for side in re.split("pre-wrap", html):
         numbers = " ".join(re.findall(r"<sup>([\d ]+)</sup>", side)).split()
         assert sorted(map(int, numbers)) == sorted(explanation.to_frame()["neuron"])
-    bold = {row.start for row in explanation.to_frame("document").itertuples()}
-    assert html.split("pre-wrap")[1].count("font-weight: bold") == len(bold)
+    own = {row.start for row in explanation.to_frame("document").itertuples()}
+    document = html.split("pre-wrap")[1]
+    assert document.count("2px dotted") == len(own)
+    words = explanation.by_word().query("side == 'document'")
+    assert document.count("font-weight: bold") == words["match"].sum()
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ import pytest
 
 import pt_neural as pn
 from pt_neural.text import Vocabulary
-from tests.explain.reference import scored
+from tests.explain.reference import scored, without_key
 
 PASSAGE = "Albuquerque is a <populous> city; the city's population grew."
 
@@ -45,11 +45,11 @@ def test_centred_similarity_is_that_of_the_word_less_that_of_the_mean(desm):
 
 
 def test_html_escapes_and_shades(desm):
-    html = pn.explain(desm, "city & <b>", PASSAGE, threshold=-1.0)._repr_html_()
+    html = without_key(pn.explain(desm, "city & <b>", PASSAGE, threshold=-1.0)._repr_html_())
     assert "<populous>" not in html
     assert '<b>"' not in html
-    assert html.count("#E69F00") == 2  # the query's word, twice
-    assert html.count("color-mix") == 5  # the other known words
+    assert html.count("font-weight: bold") == 2  # the query's word, twice
+    assert html.count("color-mix") == 7  # the known words that are above
     assert "color-mix" not in pn.explain(desm, "city", PASSAGE, threshold=2.0)._repr_html_()
 
 

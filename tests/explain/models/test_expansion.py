@@ -68,8 +68,8 @@ def test_html_and_picture_show_the_terms(rocchio):
     explanation = pn.explain(rocchio, "okapi <b>", TEXTS)
     html = explanation._repr_html_()
     assert '<b>"' not in html
-    assert html.count("#E69F00") == 1
-    assert html.count("#0072B2") == 3
+    assert html.count("font-weight: bold") == 1
+    assert html.count("#0072B2") == 4
     axes = explanation.plot(words=3)
     assert [label.get_text() for label in axes.get_yticklabels()] == explanation.to_frame()["word"].tolist()[2::-1]
     bars = [bar.get_width() for bar in axes.patches]

@@ -11,7 +11,7 @@ from pt_neural.explain.cells import shown_columns
 from pt_neural.explain.models.match_tensor import contributions, pair_score, read_pair
 from pt_neural.models.match_tensor.match_tensor import MatchTensorRanker
 from pt_neural.text import Vocabulary
-from tests.explain.reference import scored, with_random_weights
+from tests.explain.reference import scored, with_random_weights, without_key
 
 WORDS = ["river", "city", "okapi", "neck", "leaf", "old", "town", "grass"]
 QUERY = "okapi in the old city okapi"
@@ -140,7 +140,9 @@ def test_contributions_by_hand():
         }
     ]
     assert (explanation.score, explanation.biases) == (7.0, 1.0)
-    assert explanation.channels().to_dict("records") == [{"channel": "exact", "contribution": 6.0}]
+    assert explanation.channels().to_dict("records") == [
+        {"channel": "exact", "contribution": 6.0, "pairs": "city–city"}
+    ]
     assert "score 7.000 = 6.000 (match tensor) + 1.000 (biases)" in explanation._repr_html_()
 
 
@@ -234,20 +236,21 @@ def test_the_heat_map_shows_cells_matches_and_channels():
     np.testing.assert_allclose(heat.images[0].get_array(), explanation.cells)
     low, high = heat.images[0].get_clim()
     assert (low, high) == (-np.abs(explanation.cells).max(), np.abs(explanation.cells).max())
-    assert len(heat.patches) == explanation.match.sum()
+    bold = [label.get_text() for label in heat.get_xticklabels() if label.get_fontweight() == "bold"]
+    assert bold == explanation.document_words.query("match")["word"].tolist()
     assert [label.get_text() for label in heat.get_yticklabels()] == QUERY.split()
-    names = explanation.channels()["channel"].head(3).tolist()[::-1]
-    expected = ["exact matches" if name == "exact" else f"channel {name}" for name in names]
+    rows = explanation.channels().head(3)[::-1].itertuples()
+    expected = ["exact matches" if row.channel == "exact" else f"{row.channel}: {row.pairs}" for row in rows]
     assert [label.get_text() for label in bars.get_yticklabels()] == expected
     heat.figure.canvas.draw()
 
 
-def test_html_escapes_shades_and_outlines():
+def test_html_escapes_shades_and_marks_matches():
     explanation = pn.explain(with_weights(), "okapi & <b>", DOCUMENT)
-    html = explanation._repr_html_()
+    html = without_key(explanation._repr_html_())
     assert "<okapi>" not in html
     assert "&lt;<span" in html
-    assert html.count("outline: 2px solid #E69F00") == 3  # once in the query, twice in the document
+    assert html.count("font-weight: bold") == 3  # once in the query, twice in the document
     assert "color-mix(in srgb, #0072B2" in html
     assert "text-decoration: underline dashed" in html
 

@@ -77,12 +77,13 @@ def test_nothing_overlaps():
 
 def test_html_marks_the_matches_that_count(explanation):
     html = explanation._repr_html_()
-    panels = html.split("<p><b>")[2:]
-    assert [panel.count("#E69F00") for panel in panels] == [3, 0, 0, 2]  # "city" twice, of the query, is marked once
+    panels = html.split("<p>document")[1:]
+    counts = [panel.count("font-weight: bold") for panel in panels]
+    assert counts == [3, 0, 0, 2]  # "city" twice, of the query, is marked once
     assert "&lt;b&gt;" in html
     assert "city <b>" not in html
     assert "&amp; the home" in html
-    assert panels[0].startswith("document 0: relevant (1)</b>, 3 matches")
+    assert panels[0].startswith(" 0: relevant (1), 3 matches")
 
 
 def test_one_text_without_labels():
@@ -112,6 +113,8 @@ def test_nothing_to_find_is_no_crash(query):
 def test_errors_say_what_to_do():
     with pytest.raises(ValueError, match="one label for each of the 4 texts, not 1"):
         pn.explain(MODEL, QUERY, TEXTS, method="matches", labels=[1])
+    with pytest.raises(ValueError, match="one docno for each of the 4 texts, not 1"):
+        pn.explain(MODEL, QUERY, TEXTS, method="matches", docnos=["d1"])
     with pytest.raises(TypeError, match="labels must be numbers"):
         pn.explain(MODEL, QUERY, TEXTS[0], method="matches", labels=["good"])
     with pytest.raises(ValueError, match="at least one document"):

@@ -31,7 +31,7 @@ def test_with_a_score_that_comes_in():
     expected = explanation.score - scored(mixture, QUERY, without(TEXT, "city"), score=7.5)
     assert lost == pytest.approx(expected, abs=1e-6)
     assert f"{explanation.score:.4f} = 0.3 × {own:.4g} (LSA) + 0.7 × 7.5 (incoming)" in explanation._repr_html_()
-    assert "LSA" in explanation.plot().get_title(loc="left")
+    assert "LSA" in explanation.plot().figure.get_suptitle()
 
 
 def test_with_two_rankers_of_texts():
@@ -50,11 +50,11 @@ def test_with_two_rankers_of_texts():
     assert "Not all words" not in explanation.note
     assert "Not all words" in pn.explain(mixture, QUERY, TEXT, terms=2).note
     html = explanation._repr_html_()
-    assert "<b>DESM</b>: " in html
-    assert "<b>LSA</b>: " in html
+    assert "<p>DESM: " in html
+    assert "<p>LSA: " in html
     assert "<home>" not in html
     axes = explanation.plot(words=4)
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["score", "DESM", "LSA"]
+    assert [text.get_text().split(":")[0] for text in axes.get_legend().get_texts()] == ["DESM", "LSA"]
     explanation.plot(side="query").figure.canvas.draw()
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import pt_neural as pn
 from pt_neural.text import Vocabulary, pack_texts, tokenise
-from tests.explain.reference import scored
+from tests.explain.reference import scored, without_key
 
 DOCUMENTS = [
     "Pearl Harbor & the harbor: the <navy> base",
@@ -198,7 +198,8 @@ def test_the_heat_map_shows_the_strongest_words_first(models):
     shown = heat.images[0].get_array()
     expected = [[cells.get((row, column), 0) for column in texts[1]] for row in texts[0]]
     np.testing.assert_allclose(shown, expected, atol=1e-7)
-    assert len(heat.patches) == len(set(texts[0]) & set(texts[1]))
+    bold = {label.get_text() for label in heat.get_xticklabels() if label.get_fontweight() == "bold"}
+    assert bold == set(frame.loc[frame["match"], "document_word"]) & set(texts[1])
     widths = [bar.get_width() for bar in bars.patches]
     assert widths == pytest.approx(frame["contribution"].tolist()[4::-1])
     strongest = frame.iloc[0]
@@ -212,7 +213,7 @@ def test_html_escapes_shades_and_lists_pairs(models):
     html = explanation._repr_html_()
     assert "zebra</span>&gt; &amp; " in html
     assert '&lt;b&gt;"' in html
-    assert html.count("font-weight: bold") == explanation.words["match"].sum()
+    assert without_key(html).count("font-weight: bold") == explanation.words["match"].sum()
     strongest = explanation.to_frame().iloc[0]
     assert f"{strongest.query_word} – {strongest.document_word} {strongest.contribution:.4f}" in html
     frame = explanation.words

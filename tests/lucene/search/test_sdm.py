@@ -8,7 +8,7 @@ import pyterrier as pt
 import pytest
 
 from pt_neural.lucene.java.jvm import as_interface, in_java, java_class
-from pt_neural.lucene.search.windows import UNITS, Window, _count_all, _plain_queries, count_windows
+from pt_neural.lucene.search.windows import UNITS, PlainWindows, Window, _count_all, count_windows
 
 
 def windows(build, texts):
@@ -162,7 +162,9 @@ def test_counting_a_window_keeps_no_documents(build):
     reader = index.reader
 
     def count(first, second):
-        in_java(lambda: _count_all(reader).apply(_plain_queries("contents", [Window(first, second, ordered=True)])))()
+        in_java(
+            lambda: _count_all(reader).apply(PlainWindows("contents").build([Window(first, second, ordered=True)]))
+        )()
 
     count("bank", "river")
     assert allocated(lambda: count("river", "bank")) < 5 * 20_000
