@@ -47,6 +47,8 @@ class BootstrapIntervals:
         Args:
             ax: Axes to draw on; a new figure by default.
         """
+        from matplotlib.ticker import MaxNLocator
+
         frame = self._frame
         names = [wrapped(name, 50) for name in frame["system"]]
         if ax is None:
@@ -64,6 +66,7 @@ class BootstrapIntervals:
             ax.axvline(0, color="#999999", linewidth=0.8, zorder=0)
             label = f"difference from {self.baseline} in {label}"
         ax.set_xlabel(label)
+        ax.xaxis.set_major_locator(MaxNLocator(4))
         fit_labels(ax)
         return ax
 
