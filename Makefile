@@ -57,7 +57,8 @@ notebooks: $(READY) ## execute the notebooks and store their outputs
 	$(BIN)/jupyter execute --inplace notebooks/*.ipynb
 
 docs: $(VENV)/.docs ## build the documentation into build/docs
-	$(BIN)/python -m sphinx -W --keep-going -n -q pt_neural/pt_docs build/docs
+	@rm -rf build/pages && mkdir -p build && cp -r pt_neural/pt_docs build/pages && cp -r notebooks build/pages/notebooks
+	$(BIN)/python -m sphinx -W --keep-going -n -q build/pages build/docs
 	@echo "open build/docs/index.html"
 
 package: $(VENV)/.package ## build wheel and sdist into build/dist, and use the wheel in an empty environment

@@ -12,12 +12,15 @@ BLOCKS = re.findall(r"```python\n(.*?)```", TEXT, flags=re.DOTALL)
 
 
 @pytest.mark.long
-def test_the_block_runs(tmp_path, monkeypatch):
+def test_the_block_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     for number, block in enumerate(BLOCKS):
         exec(compile(block, f"README block {number}", "exec"), names)
     assert 0 < names["mixed"][-1].alpha < 1
+    assert names["dssm"].history["dev nDCG@10"].is_monotonic_increasing  # from epoch to epoch
+    assert "DSSM re-ranks" in capsys.readouterr().out
+    assert {"alpha.png", "why.png"} <= {path.name for path in tmp_path.iterdir()}
     assert (tmp_path / "pydocs.dssm" / "weights.safetensors").exists()
     plt.close("all")
 

@@ -2,11 +2,13 @@
 
 import re
 
-from docutils.nodes import Element, reference
+from docutils.nodes import Element, SkipNode, math, math_block, reference
+from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util import inspect
+from sphinx.writers.html5 import HTML5Translator
 
 import pt_neural
 
@@ -18,7 +20,12 @@ html_title = f"{project} {version}"
 html_theme = "furo"  # the theme of PyTerrier's documentation
 html_copy_source = False
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_nb"]
+nb_execution_mode = "off"  # pages show the stored outputs of notebooks
+nb_mime_priority_overrides = [("html", "application/vnd.jupyter.widget-view+json", None)]  # bars that have gone
+suppress_warnings = ["mystnb.unknown_mime_type"]
+html_math_renderer = "mathml"  # which browsers draw by themselves; MathJax would come from a network
+exclude_patterns = ["README.md"]
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_inherit_docstrings = False
@@ -57,8 +64,25 @@ def show_arguments(
     return inspect.stringify_signature(arguments, unqualified_typehints=True, show_return_annotation=False), returns
 
 
+def write_formula(translator: HTML5Translator, node: math) -> None:
+    """Write a formula within a line as MathML."""
+    translator.body.append(tex2mathml(node.astext()))
+    raise SkipNode
+
+
+def write_equation(translator: HTML5Translator, node: math_block) -> None:
+    """Write a displayed formula as MathML, with its number at the right."""
+    formula, _, tag = node.astext().partition(r"\tag{")
+    number = f"<span>({tag.rstrip().rstrip('}')})</span>" if tag else ""
+    style = "display: flex; align-items: center; overflow-x: auto"
+    html = tex2mathml(formula.strip(), as_block=True).replace("<math ", '<math style="flex: 1" ', 1)
+    translator.body.append(f'<div style="{style}">{html}{number}</div>')
+    raise SkipNode
+
+
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
+    app.add_html_math_renderer("mathml", (write_formula, None), (write_equation, None))
     app.connect("missing-reference", link_public_name)
     app.connect("autodoc-process-docstring", keep_bars)
     app.connect("autodoc-process-signature", show_arguments)

@@ -10,7 +10,7 @@ import pandas as pd
 
 from pt_neural._arguments import checked_number
 from pt_neural.explain.explanation import Document, Side, TextExplanation, query_text
-from pt_neural.explain.pictures import DIRECTIONS, SHADES_NOTE, Mark, directions, draw_words, word_marks
+from pt_neural.explain.pictures import DIRECTIONS, IN_BOTH, SHADES_NOTE, Mark, directions, draw_words, word_marks
 from pt_neural.explain.words import WORD_COLUMNS, word_occurrences
 from pt_neural.lucene.index.reader import Reader, look_up
 from pt_neural.lucene.index.text import TextLoader
@@ -238,11 +238,14 @@ class LuceneExplanation(TextExplanation):
             {"contribution": directions(shown["contribution"])},
             DIRECTIONS,
             title=self._title(),
-            label=f"contribution to the score of {self.docno} (bold: in query and document)",
+            label=f"contribution to the score ({IN_BOTH})",
             nothing="the query has no term",
             matches=shown["tf"] > 0,
             length=LABEL_LENGTH,
         )
+
+    def _title(self) -> list[str]:
+        return [*super()._title(), f"document {self.docno}"]
 
     def _marks(self, side: Side) -> list[Mark]:
         return word_marks(self._text_of(side), self.words[self.words["side"] == side])
