@@ -2,8 +2,8 @@
 
     python pt_neural/pt_docs/make_pictures.py build/pictures
 
-The index and the ranker are kept in the folder. Screenshots need Chromium (``apt install chromium``) and nbconvert (``pip
-install nbconvert``); what is drawn by matplotlib needs neither.
+The index and the ranker are kept in the folder. Screenshots need Chromium (``apt install chromium``) and nbconvert
+(``pip install nbconvert``); what is drawn by matplotlib needs neither.
 """
 
 import argparse
