@@ -46,8 +46,7 @@ def with_bar(documents: Iterable[Any], corpus: Any, *, desc: str, verbose: bool)
 
     Example::
 
-        for docno, document in with_bar(read_documents(corpus), corpus, desc="reading", verbose=True):
-            print(docno)
+        documents = with_bar(read_documents(corpus), corpus, desc="reading", verbose=True)
     """
     import pyterrier as pt
 

@@ -252,7 +252,7 @@ def test_settings_of_ranking_may_differ_in_what_is_loaded(model, candidates, tmp
 def test_progress_is_shown_if_asked_for(model, candidates, capsys):
     model.transform(candidates)
     assert capsys.readouterr().err == ""
-    model.verbose = True
+    model.verbose, model.batch_size = True, 2
     model.transform(candidates)
     assert "Frequencies() documents" in capsys.readouterr().err
 
