@@ -28,7 +28,7 @@ from pt_neural.rankers import load_ranker
 DEV_QUERIES, DEV_DEPTH, DEPTH, FOLDS = 200, 20, 100, 5
 SIZES = {
     "DSSM": lambda **options: pn.DSSM((100, 64), shared=True, **options),
-    "CLSM": lambda **options: pn.CLSM(window=1, filters=100, dim=64, shared=True, **options),
+    "CLSM": lambda **options: pn.CLSM(window=1, filters=64, dim=64, shared=True, **options),
 }
 SPACES = {"dim": 50, "min_count": 20, "epochs": 10}
 MEGABYTES = 20  # of all checkpoints together, at most

@@ -20,7 +20,7 @@ from pt_neural._pictures import DPI
 from pt_neural.explain import ComparedExplanations, Explanation, TextExplanation
 from pt_neural.explain.cells import CellExplanation
 from tests.pictures import illegible
-from tests.rankers.fitted import CORPUS, fitted
+from tests.rankers.fitted import CORPUS, fitted, forward
 
 LONG_WORD = "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft"
 QUERIES = {
@@ -187,6 +187,7 @@ def of_pipelines(kind: str) -> dict[str, Callable[[], object]]:
     topics = pd.DataFrame({"qid": one.index, "query": ["some words"] * 20 + ["more of these words than before"] * 20})
     return {
         "alpha": lambda: alpha_picture(curves, "Mixtures with BM25"),
+        "text lengths": lambda: clsm.text_lengths(forward(), ["city", "a longer query"]),
         "grades": lambda: clsm.top_documents({"telescoped": {name: RANDOM.integers(0, 3, 50) for name in names[:2]}}),
         "histories": lambda: clsm.learning_curves(history.assign(loss=RANDOM.uniform(size=len(history)))),
         "distributions": lambda: desm.distributions(scores),

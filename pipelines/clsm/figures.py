@@ -41,8 +41,7 @@ def text_lengths(documents: pn.ForwardIndex, queries: Iterable[str]) -> plt.Figu
         documents: The documents, over the fields that are ranked.
         queries: Texts of queries.
     """
-    figure = new_figure(7, 4)
-    (ax,) = figure.axes
+    ax = new_axes(7, 4)
     counts = {"queries": np.array([len(tokenise(query)) for query in queries]), "documents": documents.all().lengths}
     most = max(int(np.quantile(lengths, LENGTHS_SHOWN)) for lengths in counts.values())
     edges = np.unique(np.linspace(0, most + 1, min(most + 1, LENGTH_BINS) + 1).astype(int))
@@ -51,8 +50,9 @@ def text_lengths(documents: pn.ForwardIndex, queries: Iterable[str]) -> plt.Figu
         label = f"{len(lengths):,} {name}, {lengths.mean():.1f} words on average"
         ax.stairs(shares, edges, label=label, color=COLOURS[place], linestyle=LINES[place], linewidth=1.6)
     ax.set(xlabel=f"words ({most} or more together)", ylabel="percentage of texts")
-    ax.legend()
-    return figure
+    ax.legend(fontsize="small")
+    fit_labels(ax)
+    return ax.figure
 
 
 def top_documents(grades: dict[str, dict[str, np.ndarray]]) -> plt.Figure:

@@ -74,7 +74,7 @@ def write_equation(translator: HTML5Translator, node: math_block) -> None:
     """Write a displayed formula as MathML, with its number at the right."""
     formula, _, tag = node.astext().partition(r"\tag{")
     number = f"<span>({tag.rstrip().rstrip('}')})</span>" if tag else ""
-    style = "display: flex; align-items: center; overflow-x: auto"
+    style = "display: flex; align-items: center; overflow-x: auto; margin: 1em 0"
     html = tex2mathml(formula.strip(), as_block=True).replace("<math ", '<math style="flex: 1" ', 1)
     translator.body.append(f'<div style="{style}">{html}{number}</div>')
     raise SkipNode

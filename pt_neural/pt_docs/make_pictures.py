@@ -3,7 +3,7 @@
     python pt_neural/pt_docs/make_pictures.py build/pictures
 
 The index and the ranker are kept in the folder. Screenshots need Chromium (``apt install chromium``) and nbconvert
-(``pip install nbconvert``); what is drawn by matplotlib needs neither.
+(``pip install nbconvert``).
 """
 
 import argparse

@@ -191,7 +191,7 @@ def test_learning_curves_have_a_line_per_seed_and_a_label_per_model():
     histories = pd.DataFrame(rows, columns=["system", "seed", "epoch", "loss"])
     (axes,) = figures.learning_curves(histories).axes
     assert len(axes.lines) == 4
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["DSSM", "CLSM"]
+    assert [text.get_text() for text in axes.figure.legends[0].get_texts()] == ["DSSM", "CLSM"]
     assert axes.get_ylabel() == "training loss"
     (axes,) = figures.learning_curves(histories.assign(**{"dev nDCG@10": 0.1})).axes
     assert axes.lines[0].get_ydata().tolist() == [0.1] * 3
