@@ -6,10 +6,7 @@ Every public name is loaded on first use, so that ``import pt_neural`` costs not
 from importlib import import_module
 from typing import Any
 
-from pt_neural import (
-    _forks,  # noqa: F401 (which notices forks from now on)
-    _links,  # noqa: F401 (which lets schematics do without a network)
-)
+from pt_neural import _forks  # noqa: F401 (which notices forks from now on)
 from pt_neural.rankers.registry import RANKERS
 
 __version__ = "0.1.0"

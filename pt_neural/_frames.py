@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
+from pt_neural import _links  # noqa: F401 (which lets schematics of pipelines with our stages do without a network)
+
 PLAIN_COLUMNS = ("qid", "docno", "query")
 EXPANDED_BY = "pt_neural: expanded by"  # in the attributes of a frame whose scores are those of expanded queries
 _MISSING = (NoneType, type(pd.NA), type(pd.NaT))

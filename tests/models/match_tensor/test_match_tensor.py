@@ -312,7 +312,7 @@ def test_documents_of_another_model_are_refused(make, tmp_path):
 
 
 def test_reading_shows_progress(make, tmp_path, capfd):
-    model = make("match-tensor", verbose=True)
+    model = make("match-tensor", verbose=True, batch_size=2)
     model.transform(CANDIDATES)
     assert f"{len(CORPUS)}/{len(CORPUS)}" in capfd.readouterr().err
     model.index(tmp_path / "kept", CORPUS)
