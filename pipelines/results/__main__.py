@@ -1,6 +1,7 @@
 """The page RESULTS.md: the papers' tables and orderings beside what the other pipelines found on all collections.
 
-It reads the folders that they wrote below --out, and runs nothing.
+It runs nothing. It copies the values by query and seed that the other pipelines wrote below --out to the kept results
+of the repository, and writes the page from all that are kept, so that it grows from runs on any machine.
 """
 
 import argparse
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
+import pt_neural
 from pipelines.clsm.paper import TABLES as CLSM
 from pipelines.common.comparison import LEVEL, MAIN
 from pipelines.common.paper import PaperTable
@@ -17,17 +19,24 @@ from pipelines.common.workspace import markdown
 from pipelines.desm.paper import TABLES as DESM
 from pipelines.duet.paper import TABLES as DUET
 from pipelines.match_tensor.paper import TABLES as MATCH_TENSOR
+from pipelines.results.choice import choice_picture, choice_section, choice_table, choice_text, costs_by_collection
 from pipelines.results.folders import ResultFolder, result_folders
+from pipelines.results.keeping import KEPT, keep
 from pipelines.results.orderings import ORDERINGS, Ordering, outcome_of
 from pipelines.ssi import paper as ssi
 from pt_neural.experiment import significance
 
+DOCS = Path(pt_neural.__file__).parent / "pt_docs"
 INTRODUCTION = """\
 # Results
 
 What the pipelines of this repository found, beside what the papers report. `python -m pipelines.results` writes this
-page from the files of the other pipelines; the last section has their commands. The papers' collections are not public,
-so compare figures only within a column: the question is whether the same things help.
+page from values by query and seed, which are kept in `pipelines/results/kept`; the last section has the commands that
+made them. The papers' collections are not public, so compare figures only within a column: the question is whether the
+same things help.
+
+[Earlier figures](pipelines/results/EARLIER.md) stand on a page of their own until they are run again, since their
+values by query were not kept; most are from one seed.
 """
 ORDERED = """\
 ## Orderings of the papers
@@ -56,8 +65,7 @@ COMMANDS = """\
 ## How this was made
 
 `$PT_NEURAL_COLLECTIONS` is a folder of collections in the BEIR layout; `neural:pydocs` is made from installed packages,
-and `irds:vaswani` comes from ir_datasets. Each folder of results has the settings, run files, tables, pictures and
-per-query values.
+and `irds:vaswani` comes from ir_datasets.
 """
 SSI_TABLES = {
     "1": "Table 1, limited dictionary, documents as queries",
@@ -66,7 +74,7 @@ SSI_TABLES = {
     "9": "Table 9, queries in another language, limited dictionaries",
 }
 PIPELINES_OF_LEARNING = {
-    "classics": "Rankers with the settings of their recipes",
+    "classics": "Rankers of the commands below; rows are added as runs finish",
     "pretraining": "DSSM, pre-trained on pseudo-queries",
 }
 SSI_MEASURES = {"MAP": 2, "Rank loss, %": 1}  # and their columns in the paper's tables
@@ -78,26 +86,39 @@ def main() -> None:
     program = "python -m pipelines.results"
     arguments = argparse.ArgumentParser(program, description=__doc__, formatter_class=formatter, allow_abbrev=False)
     arguments.add_argument("--out", type=Path, default=Path("results"), help="folder that the pipelines wrote to")
+    arguments.add_argument("--kept", type=Path, default=KEPT, help="folder of kept results")
     arguments.add_argument("--page", type=Path, default=Path("RESULTS.md"), help="file to write")
+    arguments.add_argument("--choice", type=Path, default=DOCS / "rankers.csv", help="table of all rankers to write")
     arguments = arguments.parse_args()
-    folders = list(result_folders(arguments.out))
+    new = keep(arguments.out, arguments.kept)
+    folders = list(result_folders(arguments.kept))
     if not folders:
         raise SystemExit(f"there are no results in {arguments.out}; run pipelines first: python -m pipelines")
     arguments.page.write_text("\n".join(page(folders)), encoding="utf-8")
-    print(f"Wrote {arguments.page} from {len(folders)} folders of results.")
+    print(f"Kept {len(new)} folders of results. Wrote {arguments.page} from {len(folders)}.")
+    if costs := costs_by_collection(folders):
+        choice_text(choice_table(costs)).to_csv(arguments.choice, index=False)
+        choice_picture(costs).savefig(arguments.choice.with_suffix(".png"), dpi=200)
+        print(f"Wrote {arguments.choice} and its picture.")
 
 
 def page(folders: Sequence[ResultFolder]) -> Iterator[str]:
     """The parts of the page."""
     yield INTRODUCTION
-    yield ORDERED.format(measures=" and ".join(sorted({ordering.measure for ordering in ORDERINGS})))
-    for paper, orderings in groupby(ORDERINGS, key=lambda ordering: ordering.paper):
-        yield from ordering_section(paper, list(orderings), folders)
-    yield BESIDE
-    for table in (*DESM, *CLSM, *DUET, *MATCH_TENSOR):
-        yield from table_section(table, folders)
-    for number, title in SSI_TABLES.items():
-        yield from ssi_section(number, title, folders)
+    orderings = [
+        part
+        for paper, found in groupby(ORDERINGS, key=lambda ordering: ordering.paper)
+        for part in ordering_section(paper, list(found), folders)
+    ]
+    if orderings:
+        yield ORDERED.format(measures=" and ".join(sorted({ordering.measure for ordering in ORDERINGS})))
+        yield from orderings
+    yield from choice_section(folders)
+    tables = [part for table in (*DESM, *CLSM, *DUET, *MATCH_TENSOR) for part in table_section(table, folders)]
+    tables += [part for number, title in SSI_TABLES.items() for part in ssi_section(number, title, folders)]
+    if tables:
+        yield BESIDE
+        yield from tables
     yield from learned(folders)
     yield COMMANDS
     yield from commands(folders)

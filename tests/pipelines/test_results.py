@@ -3,18 +3,22 @@
 import json
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import ttest_rel
 
-from pipelines.common.runs import SavedRuns
+from pipelines.common.runs import SavedRuns, read_values
 from pipelines.results import __main__ as results
+from pipelines.results.choice import choice_picture, choice_table, choice_text, costs_by_collection
 from pipelines.results.folders import result_folders
+from pipelines.results.keeping import KEPT
 from pipelines.results.orderings import ORDERINGS, WITHOUT_SEED, Ordering, Outcome, outcome_of
 from pipelines.ssi import paper as ssi
 
+ROOT = Path(__file__).parents[2]
 QIDS = [f"q{number}" for number in range(30)]
 
 
@@ -128,11 +132,18 @@ def test_gains_are_compared_relative_to_what_gains(out):
     assert str(outcome) == "one seed: 0.5000 against 0.1000"
 
 
-def test_the_page_has_ours_beside_the_papers(out, monkeypatch, tmp_path):
-    page = tmp_path / "RESULTS.md"
-    monkeypatch.setattr(sys, "argv", ["results", "--out", str(out), "--page", str(page)])
+def written(out, monkeypatch, folder):
+    """The page from these results."""
+    page = folder / "RESULTS.md"
+    kept, choice = folder / "kept", folder / "rankers.csv"
+    arguments = {"--out": out, "--kept": kept, "--page": page, "--choice": choice}
+    monkeypatch.setattr(sys, "argv", ["results", *(str(part) for pair in arguments.items() for part in pair)])
     results.main()
-    text = page.read_text()
+    return page.read_text()
+
+
+def test_the_page_has_ours_beside_the_papers(out, monkeypatch, tmp_path):
+    text = written(out, monkeypatch, tmp_path)
     header = text.index("| system | paper | neural:pydocs (30 queries) | cacm (30 queries) |")
     values = next(folder for folder in result_folders(out) if folder.collection == "neural:pydocs").values("runs")
     mean = values.loc[values["system"] == "Duet", "value"].mean()
@@ -165,7 +176,7 @@ def test_orderings_name_rows_of_the_tables_they_cite():
 
 
 def test_without_results_it_says_what_to_do(monkeypatch, tmp_path):
-    monkeypatch.setattr(sys, "argv", ["results", "--out", str(tmp_path)])
+    monkeypatch.setattr(sys, "argv", ["results", "--out", str(tmp_path), "--kept", str(tmp_path / "kept")])
     with pytest.raises(SystemExit, match="run pipelines first"):
         results.main()
 
@@ -185,3 +196,51 @@ def test_what_was_learned_stands_beside_bm25(tmp_path):
     assert "| system | cacm (30 queries, 1 seed) |" in page
     assert f"| DSSM, untrained | {bm25.mean() / 2:.3f}* |" in page
     assert not list(results.learned([]))
+
+
+def test_results_are_kept_without_what_names_a_machine(out, monkeypatch, tmp_path):
+    written(out, monkeypatch, tmp_path)
+    for folder in result_folders(out):
+        kept = tmp_path / "kept" / folder.path.name
+        settings = json.loads((kept / "settings.json").read_text())
+        assert settings == {name: folder.settings[name] for name in settings}
+        assert "arguments" not in settings
+        for values in folder.path.glob("*/values.csv.gz"):
+            found = read_values(kept / values.parent.name / values.name)
+            pd.testing.assert_frame_equal(found, read_values(values), atol=1e-5)
+
+
+def test_the_page_of_the_repository_is_that_of_its_kept_results(tmp_path):
+    """Who changes a figure by hand, or keeps results without writing the page, sees it here."""
+    folders = list(result_folders(KEPT))
+    assert (ROOT / "RESULTS.md").read_text(encoding="utf-8") == "\n".join(results.page(folders))
+    costs, path = costs_by_collection(folders), ROOT / "pt_neural" / "pt_docs" / "rankers.csv"
+    assert path.exists() == bool(costs)
+    if costs:
+        table = choice_text(choice_table(costs)).reset_index(drop=True)
+        pd.testing.assert_frame_equal(pd.read_csv(path, dtype=str), table, check_dtype=False)
+
+
+@pytest.fixture
+def costs():
+    tables = {}
+    for name, bm25 in (("cacm", 0.5), ("vaswani", 0.4)):
+        rows = [("BM25", bm25, None, None, None), ("DSSM", bm25 - 0.1, bm25 + 0.1, 60.0, 4.0)]
+        rows += [("Duet", bm25 + 0.1, bm25 + 0.2, 100.0, 30.0)]
+        tables[name] = pd.DataFrame(rows, columns=["system", "alone", "mixed", "fit, s", "ms a query"])
+    return {name: table.set_index("system") for name, table in tables.items()}
+
+
+def test_the_choice_is_in_the_order_of_gains(costs):
+    table = choice_table({**costs, "vaswani": costs["vaswani"].drop("Duet")})
+    assert table.index.tolist() == ["BM25", "Duet", "DSSM"]
+    assert table.loc["DSSM", ["cacm, mixed", "vaswani, mixed", "fit, s"]].tolist() == pytest.approx([0.6, 0.5, 60])
+    text = choice_text(table).set_index("ranker")
+    assert text.loc["Duet"].tolist() == ["0.600", "0.700", "–", "–", "100", "30.0"]
+
+
+def test_the_picture_of_the_choice_names_each_ranker(costs):
+    alone, mixed = choice_picture(costs).axes
+    assert {text.get_text() for text in mixed.texts} == {"DSSM", "Duet"}
+    assert mixed.collections[0].get_offsets()[:, 1].tolist() == pytest.approx([0.1, 0.2])
+    assert alone.get_xscale() == "log"
