@@ -295,6 +295,7 @@ def test_tables_1_and_2_have_the_rows_of_the_paper(results, setting):
     assert one.index[4:].tolist() == [
         "SSI: W = D, 40 words",
         "SSI: W unconstrained, 40 words",
+        "SSI: W with a diagonal of zeros, 40 words",
         "SSI: sparse W, 5 a row, 40 words",
         "SSI: W = U'U + I, N = 4, 40 words",
         "SSI: W = U'V + I, N = 4, 40 words",
