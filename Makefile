@@ -45,7 +45,7 @@ lint: $(READY) ## check style and formatting
 
 bench: $(READY) ## measure speed beside peers; set PT_NEURAL_COLLECTIONS to a folder of collections for real data
 	@mkdir -p build && rm -f build/ratios.csv
-	@for script in benchmarks/*.py; do \
+	@for script in $(filter-out benchmarks/quality.py,$(wildcard benchmarks/*.py)); do \
 		echo "== $$script"; PT_NEURAL_RATIOS=build/ratios.csv $(BIN)/python $$script || exit 1; done
 	$(BIN)/python benchmarks/parts/picture.py build/ratios.csv build/speed.png
 

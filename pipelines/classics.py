@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import matplotlib.pyplot as plt
 import pandas as pd
 import pyterrier as pt
 from ir_measures import AP, RR, nDCG
@@ -22,6 +21,7 @@ import pt_neural as pn
 from pipelines.common.arguments import parsed, parser
 from pipelines.common.collection import FIELDS, load
 from pipelines.common.comparison import Comparison, System, alpha_picture, mean_curve, tuned, tuned_by_seed
+from pipelines.common.costs import costs_figure
 from pipelines.common.first_stage import PRIOR, LengthPrior
 from pipelines.common.trained import ModelSpec, TrainedRankers
 from pipelines.common.workspace import Workspace
@@ -69,7 +69,9 @@ def main() -> None:
         comparison.save(workspace, "table", list(rankers.systems), {"BM25": "*"}, caption)
         costs = rankers.costs_beside(comparison)
         workspace.save_table("costs", costs.round(4), f"{collection.label}: nDCG@10 and costs")
-        workspace.save_picture("costs", costs_picture(costs, collection.label))
+        rows, (bm25, *_) = costs.set_index("system").drop("BM25"), costs["alone"]
+        figure = costs_figure(rows, bm25, ylabel="nDCG@10", title=f"{collection.label}: quality and cost")
+        workspace.save_picture("costs", figure)
         rankers.save_histories()
         workspace.save_settings(bm25=repr(rankers.bm25), alpha=rankers.alphas)
         workspace.save_picture("alpha", alpha_picture(rankers.curves, "Mixtures with BM25"))
@@ -212,22 +214,6 @@ class Rankers(TrainedRankers):
     @cached_property
     def _train_candidates(self) -> pd.DataFrame:
         return self.candidates.transform(self.collection.train.judged)
-
-
-def costs_picture(costs: pd.DataFrame, label: str) -> plt.Figure:
-    """Quality alone and mixed with BM25 against milliseconds a query; a bigger point took longer to fit."""
-    figure, axes = plt.subplots(1, 2, figsize=(11, 4.8), sharey=True, layout="constrained")
-    bm25, rankers = costs.iloc[0], costs.iloc[1:]
-    for ax, column in zip(axes, ("alone", "mixed"), strict=True):
-        ax.axhline(bm25["alone"], color="grey", linestyle="--", label="BM25")
-        ax.scatter(rankers["ms a query"], rankers[column], 15 + rankers["fit, s"], alpha=0.5)
-        for row in rankers.to_dict("records"):
-            ax.annotate(row["system"], (row["ms a query"], row[column]), (4, 3), textcoords="offset points", fontsize=8)
-        ax.set(xscale="log", xlabel="milliseconds a query", title=column)
-    axes[0].set_ylabel("nDCG@10")
-    axes[0].legend()
-    figure.suptitle(f"{label}: quality and cost; the area of a point grows with the seconds of fitting")
-    return figure
 
 
 if __name__ == "__main__":

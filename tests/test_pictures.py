@@ -9,8 +9,10 @@ import pandas as pd
 import pytest
 
 import pt_neural as pn
+from pipelines import classics
 from pipelines.clsm import figures as clsm
 from pipelines.common.comparison import alpha_picture
+from pipelines.common.costs import costs_figure
 from pipelines.desm import figures as desm
 from pipelines.duet import figures as duet
 from pipelines.match_tensor import figures as match_tensor
@@ -42,7 +44,6 @@ NAMES = {
         for name in ("DESM IN-OUT", "CLSM", "the Duet", "Match-Tensor", "SSI", "KNRM", "LDA", "PLSA", "MV-LSTM", "TK")
     ],
 }
-RANDOM = np.random.default_rng(7)
 DRAWN: set[type] = set()
 
 
@@ -113,16 +114,16 @@ def test_every_explanation_is_drawn():
 
 def values(kind: str) -> pd.DataFrame:
     """Values of systems for 40 queries."""
-    names = NAMES[kind]
+    names, random = NAMES[kind], np.random.default_rng(7)
     qids = pd.Index([f"q{number}" for number in range(40)], name="qid")
-    skills = RANDOM.uniform(0.2, 0.8, size=len(names))
-    frame = pd.DataFrame(RANDOM.uniform(size=(40, len(names))) ** 2 * skills, index=qids, columns=names)
+    skills = random.uniform(0.2, 0.8, size=len(names))
+    frame = pd.DataFrame(random.uniform(size=(40, len(names))) ** 2 * skills, index=qids, columns=names)
     return frame.rename_axis(columns="nDCG@10")
 
 
 def curve(ranker: str) -> experiment.AlphaCurve:
     alphas = np.linspace(0, 1, 11).round(2)
-    means = 0.5 + 0.1 * np.sin(3 * alphas)[:, None] + RANDOM.normal(scale=0.05, size=(11, 20))
+    means = 0.5 + 0.1 * np.sin(3 * alphas)[:, None] + np.random.default_rng(7).normal(scale=0.05, size=(11, 20))
     return experiment.AlphaCurve(pd.DataFrame(means, index=alphas), "nDCG@10", ranker=ranker)
 
 
@@ -168,11 +169,11 @@ def test_every_result_that_has_a_picture_is_drawn():
 
 
 def of_pipelines(kind: str) -> dict[str, Callable[[], object]]:
-    names, measures = NAMES[kind], ["nDCG@1", "nDCG@10", "AP"]
+    names, measures, random = NAMES[kind], ["nDCG@1", "nDCG@10", "AP"], np.random.default_rng(7)
     sizes = [2**power for power in range(4, 8 if kind == "short" else 16)]
     sets = np.repeat([desm.RELEVANT, desm.RETRIEVED, desm.RANDOM], 30)
-    scores = pd.DataFrame({"set": sets, "BM25": RANDOM.uniform(0, 30, 90)})
-    scores = scores.assign(**{name: RANDOM.normal(scale=0.001, size=90) for name in names[:4]})
+    scores = pd.DataFrame({"set": sets, "BM25": random.uniform(0, 30, 90)})
+    scores = scores.assign(**{name: random.normal(scale=0.001, size=90) for name in names[:4]})
     one = values(kind)
     curves = {f"BM25 + {name}": curve(name) for name in names}
     sized = pd.DataFrame([(name, size) for name in names for size in sizes], columns=["system", "queries"])
@@ -183,16 +184,20 @@ def of_pipelines(kind: str) -> dict[str, Callable[[], object]]:
     steps = pd.DataFrame([(share, 2**n, t) for share in (0.1, 0.5, 1.0) for n in (4, 8) for t in range(0, 90000, 9999)])
     steps = steps.set_axis(["share", "N", "tuples"], axis=1).assign(loss=1.5, **{"dev RankLoss": 0.3})
     tested = pd.DataFrame([(m, name) for m in measures for name in names], columns=["measure", "system"])
-    gains = pd.DataFrame({"system": names, **{measure: RANDOM.normal(size=len(names)) for measure in measures}})
+    rankers = list(classics.MODELS if kind == "long" else classics.MODELS[:5])  # its names are always those of classes
+    spent = pd.DataFrame(random.uniform(1, 90, (len(rankers), 2)), index=rankers, columns=["fit, s", "ms a query"])
+    spent = spent.assign(alone=random.uniform(size=len(rankers)), mixed=random.uniform(size=len(rankers)))
+    gains = pd.DataFrame({"system": names, **{measure: random.normal(size=len(names)) for measure in measures}})
     topics = pd.DataFrame({"qid": one.index, "query": ["some words"] * 20 + ["more of these words than before"] * 20})
     return {
         "alpha": lambda: alpha_picture(curves, "Mixtures with BM25"),
         "text lengths": lambda: clsm.text_lengths(forward(), ["city", "a longer query"]),
-        "grades": lambda: clsm.top_documents({"telescoped": {name: RANDOM.integers(0, 3, 50) for name in names[:2]}}),
-        "histories": lambda: clsm.learning_curves(history.assign(loss=RANDOM.uniform(size=len(history)))),
+        "costs": lambda: costs_figure(spent, 0.4, ylabel="nDCG@10", title="A collection: quality and cost"),
+        "grades": lambda: clsm.top_documents({"telescoped": {name: random.integers(0, 3, 50) for name in names[:2]}}),
+        "histories": lambda: clsm.learning_curves(history.assign(loss=random.uniform(size=len(history)))),
         "distributions": lambda: desm.distributions(scores),
         "bivariate": lambda: desm.bivariate(scores, names[:2]),
-        "lengths": lambda: desm.against_length(scores.drop(columns="BM25"), RANDOM.integers(1, 9999, 90)),
+        "lengths": lambda: desm.against_length(scores.drop(columns="BM25"), random.integers(1, 9999, 90)),
         "negatives": lambda: duet.negatives(tested.assign(hard=0.4, random=0.5, corrected=0.0004), "hard"),
         "breakdowns": lambda: duet.breakdowns([experiment.by_length(one, topics)] * 2),
         "sizes": lambda: duet.learning_curves(sized),

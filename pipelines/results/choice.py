@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from matplotlib.ticker import FuncFormatter
+from matplotlib.figure import Figure
 
+from pipelines.common.costs import costs_figure
 from pipelines.common.workspace import markdown
 from pipelines.results.folders import ResultFolder
 
@@ -32,14 +32,13 @@ def costs_by_collection(folders: Sequence[ResultFolder]) -> dict[str, pd.DataFra
 
 def choice_table(costs: dict[str, pd.DataFrame]) -> pd.DataFrame:
     """A row for each ranker, those with the largest mean gain of the mixture over BM25 first."""
-    gains = pd.DataFrame({name: table[MIXED] - table.loc["BM25", ALONE] for name, table in costs.items()})
-    order = gains.mean(axis=1).drop("BM25").sort_values(ascending=False).index
+    order = _gains(costs, MIXED).mean(axis=1).drop("BM25").sort_values(ascending=False).index
     columns = {}
     for name, table in costs.items():
         for column in (ALONE, MIXED):
             columns[f"{name}, {column}"] = table[column].reindex(["BM25", *order])
     for column in (FIT, QUERY):
-        columns[column] = pd.DataFrame({name: table[column] for name, table in costs.items()}).mean(axis=1)
+        columns[column] = _by_collection(costs, column).mean(axis=1)
     return pd.DataFrame(columns).reindex(["BM25", *order])
 
 
@@ -61,35 +60,18 @@ def choice_section(folders: Sequence[ResultFolder]) -> Iterator[str]:
         yield markdown(choice_text(choice_table(costs))) + "\n"
 
 
-def choice_picture(costs: dict[str, pd.DataFrame]) -> plt.Figure:
-    """The mean gain over BM25, alone and mixed, against milliseconds a query; a bigger point took longer to fit."""
-    gains = {
-        column: pd.DataFrame({name: table[column] - table.loc["BM25", ALONE] for name, table in costs.items()})
-        for column in (ALONE, MIXED)
-    }
-    times = {
-        column: pd.DataFrame({name: table[column] for name, table in costs.items()}).mean(axis=1)
-        for column in (FIT, QUERY)
-    }
-    figure, axes = plt.subplots(1, 2, figsize=(12, 6), layout="constrained")
-    for ax, (column, title) in zip(axes, ((ALONE, "alone"), (MIXED, "mixed with BM25")), strict=True):
-        means = gains[column].mean(axis=1).drop("BM25")
-        ax.axhline(0, color="grey", linestyle="--")
-        ax.scatter(times[QUERY][means.index], means, 15 + times[FIT][means.index], alpha=0.5)
-        _name_points(ax, times[QUERY][means.index], means)
-        ax.set(xscale="log", xlabel="milliseconds a query", title=title, ylabel="gain over BM25 in nDCG@10")
-        ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    figure.suptitle(f"Mean of {', '.join(costs)}; the area of a point grows with the seconds of fitting")
-    return figure
+def choice_picture(costs: dict[str, pd.DataFrame]) -> Figure:
+    """The mean gain over BM25, alone and mixed, against milliseconds a query."""
+    means = {column: _by_collection(costs, column).mean(axis=1) for column in (FIT, QUERY)}
+    means |= {column: _gains(costs, column).mean(axis=1) for column in (ALONE, MIXED)}
+    title = f"Mean of {', '.join(costs)}"
+    return costs_figure(pd.DataFrame(means).drop("BM25"), 0.0, ylabel="gain over BM25 in nDCG@10", title=title)
 
 
-def _name_points(ax: plt.Axes, x: pd.Series, y: pd.Series) -> None:
-    """Write names beside points, moved up or down where two would overlap."""
-    span = y.max() - y.min() or 1.0
-    placed: list[tuple[float, float]] = []
-    for name in y.sort_values().index:
-        left, height = np.log10(x[name]), y[name]
-        while any(abs(left - other) < 0.25 and abs(height - at) < span / 32 for other, at in placed):
-            height += span / 64
-        placed.append((left, height))
-        ax.annotate(name, (x[name], y[name]), (10**left * 1.06, height), fontsize=8, va="center")
+def _by_collection(costs: dict[str, pd.DataFrame], column: str) -> pd.DataFrame:
+    return pd.DataFrame({name: table[column] for name, table in costs.items()})
+
+
+def _gains(costs: dict[str, pd.DataFrame], column: str) -> pd.DataFrame:
+    """How much better than BM25 each ranker is on each collection."""
+    return _by_collection(costs, column) - _by_collection(costs, ALONE).loc["BM25"]
