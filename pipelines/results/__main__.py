@@ -41,11 +41,11 @@ values by query were not kept; most are from one seed.
 ORDERED = """\
 ## Orderings of the papers
 
-Each ordering is tested by a paired t-test of {measures} over queries. *yes* and *no* are differences with p < 0.05,
-*level* means that there is no significant difference. A system that learns from a random start is another one after
-each training, which a test over queries does not see. So there is no verdict with fewer than three seeds. With more,
-the value of a query is the mean over seeds, the range of the difference over seeds is given too, and *yes* and *no* are
-differences that also have the same sign for all seeds. P-values are not corrected for the number of orderings.
+Each ordering is tested by a t-test of the difference of {measures}. A system that learns from a random start is another
+one after each training, so the variance is that over queries plus, for each system that learns, that over seeds
+(`p_value` in `pipelines/results/orderings.py`). *yes* and *no* are differences with p < 0.05, *level* means that there
+is no significant difference. There is no verdict with fewer than three seeds. The range of the difference over seeds is
+given too. P-values are not corrected for the number of orderings.
 """
 BESIDE = """\
 ## The papers' tables

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import ttest_rel
+from scipy.stats import t, ttest_rel
 
 from pipelines.common.runs import SavedRuns, read_values
 from pipelines.results import __main__ as results
 from pipelines.results.choice import choice_picture, choice_table, choice_text, costs_by_collection
 from pipelines.results.folders import result_folders
 from pipelines.results.keeping import KEPT
-from pipelines.results.orderings import ORDERINGS, WITHOUT_SEED, Ordering, Outcome, outcome_of
+from pipelines.results.orderings import LEVEL, ORDERINGS, WITHOUT_SEED, Ordering, outcome_of, p_value
 from pipelines.ssi import paper as ssi
 
 ROOT = Path(__file__).parents[2]
@@ -64,11 +64,14 @@ def duet_values(out, collection):
     return next(each for each in folders if (each.pipeline, each.collection) == ("duet", collection)).values("runs")
 
 
-def test_an_ordering_is_tested_on_means_over_seeds(out):
+def test_an_ordering_is_tested_over_queries_and_seeds(out):
     values = duet_values(out, "cacm")
     outcome = outcome_of(ordering("the Duet is better than its local part"), values)
     columns = {name: rows.groupby("qid")["value"].mean() for name, rows in values.groupby("system")}
-    assert outcome.p == pytest.approx(ttest_rel(columns["Duet"], columns["Local"]).pvalue)
+    differences = columns["Duet"] - columns["Local"]
+    of_queries, of_seeds = differences.var() / 30, 0.1**2 / 3  # Local has the same values for all seeds
+    freedom = (of_queries + of_seeds) ** 2 / (of_queries**2 / 29 + of_seeds**2 / 2)
+    assert outcome.p == pytest.approx(2 * t.sf(abs(differences.mean()) / (of_queries + of_seeds) ** 0.5, freedom))
     assert outcome.better == pytest.approx(columns["Duet"].mean())
     first = columns["Duet"].mean() - 0.1 - columns["Local"].mean()
     assert outcome.seeds == pytest.approx([first, first + 0.1, first + 0.2])
@@ -119,10 +122,25 @@ def test_verdicts():
     assert str(outcome_of(better, values)) == "level: 0.3000 against 0.3000, p = 1.000"
 
 
-def test_seeds_of_both_signs_are_level():
-    assert Outcome(0.5, 0.4, 0.001, [0.2, 0.11, -0.01]).verdict == "level"
-    assert Outcome(0.5, 0.4, 0.001, [0.2, 0.09, 0.01]).verdict == "yes"
-    assert Outcome(0.4, 0.5, 0.001, [-0.2, -0.09, -0.01]).verdict == "no"
+def test_without_seeds_the_test_is_the_paired_one(out):
+    values = duet_values(out, "neural:pydocs")
+    outcome = outcome_of(Ordering("x", "y", "z", "p", "r", "BM25", "Duet"), values.assign(seed=""))
+    sides = [values.loc[values["system"] == name, "value"].to_numpy() for name in ("BM25", "Duet")]
+    assert outcome.p == pytest.approx(ttest_rel(*sides).pvalue)
+
+
+def test_trainings_that_differ_by_chance_are_seldom_different():
+    """Two systems that are equal but for their trainings: a test over queries alone finds most pairs different."""
+    random = np.random.default_rng(5)
+    over_queries, over_both = [], []
+    for _ in range(1000):
+        seeds = random.normal(scale=0.03, size=(2, 3))  # what each training adds to all queries
+        sides = [pd.DataFrame(random.normal(scale=0.1, size=(200, 3)) + side) for side in seeds]
+        differences = sides[0].mean(axis=1) - sides[1].mean(axis=1)
+        over_queries.append(p_value(differences, []))
+        over_both.append(p_value(differences, [side.mean() for side in sides]))
+    assert np.mean(np.array(over_queries) < LEVEL) > 0.4
+    assert 0.01 < np.mean(np.array(over_both) < LEVEL) < 0.06
 
 
 def test_gains_are_compared_relative_to_what_gains(out):
