@@ -19,8 +19,15 @@ from pipelines.common.workspace import markdown
 from pipelines.desm.paper import TABLES as DESM
 from pipelines.duet.paper import TABLES as DUET
 from pipelines.match_tensor.paper import TABLES as MATCH_TENSOR
-from pipelines.results.choice import choice_picture, choice_section, choice_table, choice_text, costs_by_collection
-from pipelines.results.folders import ResultFolder, result_folders
+from pipelines.results.choice import (
+    choice_picture,
+    choice_section,
+    choice_table,
+    choice_text,
+    costs_by_collection,
+    unfinished_rankers,
+)
+from pipelines.results.folders import MARK, UNFINISHED, ResultFolder, result_folders
 from pipelines.results.keeping import KEPT, keep
 from pipelines.results.orderings import ORDERINGS, Ordering, outcome_of
 from pipelines.ssi import paper as ssi
@@ -97,7 +104,7 @@ def main() -> None:
     arguments.page.write_text("\n".join(page(folders)), encoding="utf-8")
     print(f"Kept {len(new)} folders of results. Wrote {arguments.page} from {len(folders)}.")
     if costs := costs_by_collection(folders):
-        choice_text(choice_table(costs)).to_csv(arguments.choice, index=False)
+        choice_text(choice_table(costs), unfinished_rankers(folders)).to_csv(arguments.choice, index=False)
         choice_picture(costs).savefig(arguments.choice.with_suffix(".png"), dpi=200)
         print(f"Wrote {arguments.choice} and its picture.")
 
@@ -215,6 +222,7 @@ def learned(folders: Sequence[ResultFolder]) -> Iterator[str]:
                 {"system": list(rows), **{key: map(cells.get, rows) for key, cells in columns.items()}}
             )
             parts += [f"### {title}\n", markdown(frame.fillna("–")) + "\n"]
+            parts += [UNFINISHED] * any(MARK in cell for cells in columns.values() for cell in cells.values())
     if parts:
         yield LEARNED
         yield from parts
@@ -231,7 +239,8 @@ def _beside_bm25(folder: ResultFolder) -> tuple[str, dict[str, str]]:
     for name in order:
         means = values[values["system"] == name].groupby("seed")["value"].mean()
         deviation = f" ± {means.std(ddof=1):.3f}" if len(means) > 1 else ""
-        cells[name] = f"{means.mean():.3f}{deviation}{'*' * bool(differs.get(name, False))}"
+        cell = f"{means.mean():.3f}{deviation}{'*' * bool(differs.get(name, False))}"
+        cells[name] = f"{cell} {MARK}" if name.rpartition(" + ")[2] in folder.unfinished() else cell
     seeds = max(1, values.loc[values["seed"] != "", "seed"].nunique())
     return f"{_heading(folder, values)[:-1]}, {seeds} seed{'s' * (seeds > 1)})", cells
 

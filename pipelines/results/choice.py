@@ -1,6 +1,6 @@
 """Which ranker to take: quality alone and mixed with BM25, time to fit and time per query, on all collections."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from pipelines.common.costs import costs_figure
 from pipelines.common.workspace import markdown
-from pipelines.results.folders import ResultFolder
+from pipelines.results.folders import MARK, UNFINISHED, ResultFolder
 
 SECTION = """\
 ## Which ranker should I take?
@@ -42,14 +42,25 @@ def choice_table(costs: dict[str, pd.DataFrame]) -> pd.DataFrame:
     return pd.DataFrame(columns).reindex(["BM25", *order])
 
 
-def choice_text(table: pd.DataFrame) -> pd.DataFrame:
-    """The table as it is printed: three digits of quality, whole seconds, milliseconds with a digit."""
+def choice_text(table: pd.DataFrame, unfinished: Container[str] = ()) -> pd.DataFrame:
+    """The table as it is printed: three digits of quality, whole seconds, milliseconds with a digit.
+
+    Args:
+        table: The table.
+        unfinished: Rankers to mark, since they may have been trained too shortly.
+    """
     digits = {FIT: 0, QUERY: 1}
     shown = {
         column: ["–" if np.isnan(value) else f"{value:,.{digits.get(column, 3)}f}" for value in values]
         for column, values in table.items()
     }
-    return pd.DataFrame({"ranker": table.index, **shown})
+    names = [f"{name} {MARK}" if name in unfinished else name for name in table.index]
+    return pd.DataFrame({"ranker": names, **shown})
+
+
+def unfinished_rankers(folders: Sequence[ResultFolder]) -> set[str]:
+    """The rankers that may have been trained too shortly on some collection."""
+    return set().union(*(folder.unfinished() for folder in folders if folder.pipeline == "classics"))
 
 
 def choice_section(folders: Sequence[ResultFolder]) -> Iterator[str]:
@@ -57,7 +68,8 @@ def choice_section(folders: Sequence[ResultFolder]) -> Iterator[str]:
     costs = costs_by_collection(folders)
     if costs:
         yield SECTION
-        yield markdown(choice_text(choice_table(costs))) + "\n"
+        yield markdown(choice_text(choice_table(costs), unfinished_rankers(folders))) + "\n"
+        yield UNFINISHED
 
 
 def choice_picture(costs: dict[str, pd.DataFrame]) -> Figure:

@@ -12,6 +12,11 @@ import pandas as pd
 
 from pipelines.common.runs import VALUES, read_values
 
+LAST = 3  # epochs
+MARK = "†"
+UNFINISHED = f"""\
+{MARK}: a training ended within {LAST} epochs of its best one, for want of time or of epochs; more of them may help.
+"""
 FIRST = ("neural:pydocs", "neural:pydocs/links", "irds:vaswani", "cpp-docs/keywords", "cpp-docs/links", "cacm")
 
 
@@ -43,6 +48,22 @@ class ResultFolder:
         Systems of the SSI paper's tables are also there under the number of the table and the row: ``"1: low-rank"``.
         """
         return _values(self.path, runs)
+
+    def unfinished(self) -> set[str]:
+        """The systems that may have been trained too shortly, see ``UNFINISHED``."""
+        return _unfinished(self.path)
+
+
+@cache
+def _unfinished(folder: Path) -> set[str]:
+    path, found = folder / "histories.csv", set()
+    if path.exists():
+        for (system, _), history in pd.read_csv(path).groupby(["system", "seed"]):
+            dev = history.set_index("epoch").filter(like="dev ").dropna(axis=1, how="all").iloc[:, 0]
+            best = dev.idxmin() if dev.name.endswith("RankLoss") else dev.idxmax()
+            if history["epoch"].max() - best < LAST:
+                found.add(system)
+    return found
 
 
 @cache

@@ -12,8 +12,14 @@ from scipy.stats import t, ttest_rel
 
 from pipelines.common.runs import SavedRuns, read_values
 from pipelines.results import __main__ as results
-from pipelines.results.choice import choice_picture, choice_table, choice_text, costs_by_collection
-from pipelines.results.folders import result_folders
+from pipelines.results.choice import (
+    choice_picture,
+    choice_table,
+    choice_text,
+    costs_by_collection,
+    unfinished_rankers,
+)
+from pipelines.results.folders import UNFINISHED, result_folders
 from pipelines.results.keeping import KEPT
 from pipelines.results.orderings import LEVEL, ORDERINGS, WITHOUT_SEED, Ordering, outcome_of, p_value
 from pipelines.ssi import paper as ssi
@@ -235,8 +241,27 @@ def test_the_page_of_the_repository_is_that_of_its_kept_results(tmp_path):
     costs, path = costs_by_collection(folders), ROOT / "pt_neural" / "pt_docs" / "rankers.csv"
     assert path.exists() == bool(costs)
     if costs:
-        table = choice_text(choice_table(costs)).reset_index(drop=True)
+        table = choice_text(choice_table(costs), unfinished_rankers(folders))
         pd.testing.assert_frame_equal(pd.read_csv(path, dtype=str), table, check_dtype=False)
+
+
+def test_what_may_have_been_trained_too_shortly_is_marked(tmp_path):
+    values = np.random.default_rng(3).random(30)
+    runs = {f"{name}, seed 1": values for name in ("DSSM", "BM25 + DSSM", "TK", "BM25 + TK", "SSI")}
+    folder = save(tmp_path, "classics", "cacm", "runs", {"BM25": values, **runs})
+    measured = {"DSSM": [0.1, 0.5, 0.4, 0.4, 0.4], "TK": [0.1, 0.2, 0.3, 0.2], "SSI": [0.5, 0.1, 0.2, 0.3, 0.3]}
+    histories = [
+        pd.DataFrame({"epoch": range(len(dev)), "system": name, "seed": 1, f"dev {measure}": dev})
+        for (name, dev), measure in zip(measured.items(), ("nDCG@10", "nDCG@10", "RankLoss"), strict=True)
+    ]
+    pd.concat(histories).to_csv(folder / "histories.csv")
+    folders = list(result_folders(tmp_path))
+    assert unfinished_rankers(folders) == {"TK"}
+    page = "\n".join(results.learned(folders))
+    mean = f"{values.mean():.3f}"
+    for name, cell in (("TK", f"{mean} †"), ("BM25 + TK", f"{mean} †"), ("DSSM", mean), ("SSI", mean)):
+        assert f"| {name} | {cell} |" in page
+    assert page.endswith(UNFINISHED)
 
 
 @pytest.fixture
@@ -253,8 +278,8 @@ def test_the_choice_is_in_the_order_of_gains(costs):
     table = choice_table({**costs, "vaswani": costs["vaswani"].drop("Duet")})
     assert table.index.tolist() == ["BM25", "Duet", "DSSM"]
     assert table.loc["DSSM", ["cacm, mixed", "vaswani, mixed", "fit, s"]].tolist() == pytest.approx([0.6, 0.5, 60])
-    text = choice_text(table).set_index("ranker")
-    assert text.loc["Duet"].tolist() == ["0.600", "0.700", "–", "–", "100", "30.0"]
+    text = choice_text(table, {"Duet"}).set_index("ranker")
+    assert text.loc["Duet †"].tolist() == ["0.600", "0.700", "–", "–", "100", "30.0"]
 
 
 def test_the_picture_of_the_choice_names_each_ranker(costs):
