@@ -9,7 +9,7 @@ vectors where a ranker can store them, else from a forward index.
 
 import argparse
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -18,12 +18,12 @@ import pyterrier as pt
 from ir_measures import AP, RR, nDCG
 
 import pt_neural as pn
-from pipelines.common.arguments import parsed, parser
-from pipelines.common.collection import FIELDS, load
+from pipelines.common.arguments import add_recipes, parsed, parser
+from pipelines.common.collection import load
 from pipelines.common.comparison import Comparison, System, alpha_picture, mean_curve, tuned, tuned_by_seed
 from pipelines.common.costs import costs_figure
 from pipelines.common.first_stage import PRIOR, LengthPrior
-from pipelines.common.trained import ModelSpec, TrainedRankers
+from pipelines.common.trained import ModelSpec, RecipeRankers
 from pipelines.common.workspace import Workspace
 from pt_neural.experiment import AlphaCurve
 
@@ -33,7 +33,6 @@ TRAINED = (
     *("DSSM", "CLSM", "SSI", "SSM", "Duet", "DRMM", "MatchTensor"),
     *("KNRM", "ConvKNRM", "TK", "MatchPyramid", "PACRR", "ARCI", "ARCII", "DRMMTKS", "MVLSTM", "ANMM"),
 )
-SMALL_TRAINING = {"max_groups": 2000, "dev_queries": 100}
 STATISTICAL: Mapping[str, Mapping[str, Any]] = {  # fitted to documents or to pairs of queries and documents
     "TFIDF": {"sublinear_tf": True},
     "LSA": {"dim": 200},
@@ -82,11 +81,7 @@ def options() -> argparse.Namespace:
     """The arguments of the pipeline."""
     arguments = parser(__doc__)
     arguments.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS), help="rankers")
-    arguments.add_argument("--fields", nargs="+", default=list(FIELDS), help="fields that all rankers read")
-    arguments.add_argument("--depth", type=int, default=100, help="candidates per query")
-    arguments.add_argument("--queries", type=int, help="sample size of dev and of test queries; None: all")
-    arguments.add_argument("--small", action="store_true", help="networks and epochs of small sizes, for a laptop")
-    arguments.add_argument("--max-time", help='longest time that a model may train, such as "00:00:10:00"; None: any')
+    add_recipes(arguments)
     return parsed(arguments)
 
 
@@ -102,7 +97,7 @@ class Cost(NamedTuple):
     query: float
 
 
-class Rankers(TrainedRankers):
+class Rankers(RecipeRankers):
     """Systems by name, and what is known of their training.
 
     Args:
@@ -144,26 +139,11 @@ class Rankers(TrainedRankers):
         costs = [self._cost(name, seed, model) for seed, model in models.items()]
         self.costs[name] = Cost(*pd.DataFrame(costs).mean())
 
-    def _trained(self, spec: ModelSpec, seed: int, examples: Sequence[pd.DataFrame]) -> pt.Transformer:
-        print(f"{spec.name}, seed {seed}", flush=True)
-        small = self.arguments.small
-        limits = SMALL_TRAINING if small else {"dev_queries": 500}
-        training = pn.Training(seed=seed, max_time=self.arguments.max_time, **limits)
-        options = {"documents": self.documents, "fields": self.documents.fields}
-        if small:
-            options |= getattr(spec.model, "small_sizes", {})  # SSI has none
-        if "spaces" in spec.model.components:
-            options["spaces"] = self._spaces
-        model = spec.model.recipe(len(self.collection.train.judged), training=training, **options)
-        if model.training.completed(model.own_training).negatives == "retrieved":
-            examples = [self._train_candidates, *examples[1:]]
-        return self.workspace.trained(model, *examples)
-
     def _fitted(self, name: str, seed: int | None) -> pt.Transformer:
         """A ranker that is fitted to documents, or to judged pairs of queries and documents."""
         options = {"documents": self.documents, "fields": self.documents.fields}
         if name == "DESM":
-            return pn.DESM(self._spaces, **options)
+            return pn.DESM(self.spaces, **options)
         print(name if seed is None else f"{name}, seed {seed}", flush=True)
         own = {**STATISTICAL[name], **({} if seed is None else {"seed": seed})}
         model = getattr(pn, name)(**own, **options)
@@ -202,18 +182,10 @@ class Rankers(TrainedRankers):
         return pd.DataFrame([first, *rows])
 
     @cached_property
-    def _spaces(self) -> pn.EmbeddingSpaces:
-        return self.workspace.spaces("documents", self.workspace.documents, dim=200, seed=self.arguments.seed)
-
-    @cached_property
     def _timed(self) -> list[pd.DataFrame]:
         """The candidates of some test queries, a frame for each query."""
         candidates = self.candidates.transform(self.collection.test.judged.head(TIMED))
         return [frame for _, frame in candidates.groupby("qid", sort=False)]
-
-    @cached_property
-    def _train_candidates(self) -> pd.DataFrame:
-        return self.candidates.transform(self.collection.train.judged)
 
 
 if __name__ == "__main__":

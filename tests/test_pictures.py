@@ -15,6 +15,7 @@ from pipelines.common.comparison import alpha_picture
 from pipelines.common.costs import costs_figure
 from pipelines.desm import figures as desm
 from pipelines.duet import figures as duet
+from pipelines.learning_curves import curves_figure
 from pipelines.match_tensor import figures as match_tensor
 from pipelines.ssi import figures as ssi
 from pt_neural import experiment
@@ -183,6 +184,9 @@ def of_pipelines(kind: str) -> dict[str, Callable[[], object]]:
     )
     steps = pd.DataFrame([(share, 2**n, t) for share in (0.1, 0.5, 1.0) for n in (4, 8) for t in range(0, 90000, 9999)])
     steps = steps.set_axis(["share", "N", "tuples"], axis=1).assign(loss=1.5, **{"dev RankLoss": 0.3})
+    panels = [
+        sized.assign(kind=panel, sd=0.02, **{"nDCG@10": random.random(len(sized))}) for panel in ("alone", "mixed")
+    ]
     tested = pd.DataFrame([(m, name) for m in measures for name in names], columns=["measure", "system"])
     rankers = list(classics.MODELS if kind == "long" else classics.MODELS[:5])  # its names are always those of classes
     spent = pd.DataFrame(random.uniform(1, 90, (len(rankers), 2)), index=rankers, columns=["fit, s", "ms a query"])
@@ -194,6 +198,7 @@ def of_pipelines(kind: str) -> dict[str, Callable[[], object]]:
         "text lengths": lambda: clsm.text_lengths(forward(), ["city", "a longer query"]),
         "costs": lambda: costs_figure(spent, 0.4, ylabel="nDCG@10", title="A collection: quality and cost"),
         "grades": lambda: clsm.top_documents({"telescoped": {name: random.integers(0, 3, 50) for name in names[:2]}}),
+        "numbers of queries": lambda: curves_figure(pd.concat(panels), 0.4, "A collection, 3 seeds"),
         "histories": lambda: clsm.learning_curves(history.assign(loss=random.uniform(size=len(history)))),
         "distributions": lambda: desm.distributions(scores),
         "bivariate": lambda: desm.bivariate(scores, names[:2]),

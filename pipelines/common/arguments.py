@@ -62,6 +62,15 @@ def add_training(arguments: argparse.ArgumentParser) -> None:
     arguments.add_argument("--queries", type=int, help="sample size of dev and of test queries; None: all")
 
 
+def add_recipes(arguments: argparse.ArgumentParser) -> None:
+    """Add the options of every pipeline that trains rankers with the settings of their recipes."""
+    arguments.add_argument("--fields", nargs="+", default=list(FIELDS), help="fields that all rankers read")
+    arguments.add_argument("--depth", type=int, default=100, help="candidates per query")
+    arguments.add_argument("--queries", type=int, help="sample size of dev and of test queries; None: all")
+    arguments.add_argument("--small", action="store_true", help="networks and epochs of small sizes, for a laptop")
+    arguments.add_argument("--max-time", help='longest time that a model may train, such as "00:00:10:00"; None: any')
+
+
 def add_pseudo_queries(arguments: argparse.ArgumentParser) -> None:
     """Add the option to train without the queries of the dataset."""
     about = "train on queries made from the documents in this way, instead of the queries of the dataset"

@@ -17,6 +17,9 @@ from pipelines.common.comparison import System
 from pipelines.common.first_stage import tuned_bm25
 from pipelines.common.workspace import Workspace
 
+TRAINING = {"dev_queries": 500}  # of rankers trained with recipes
+SMALL_TRAINING = {"max_groups": 2000, "dev_queries": 100}
+
 
 @dataclass(frozen=True)
 class ModelSpec:
@@ -151,6 +154,37 @@ class TrainedRankers(TrainedModels):
     def examples(self) -> list[pd.DataFrame]:
         """The arguments of ``fit``: judged pairs, since negatives come from elsewhere; and BM25's candidates of dev."""
         return self.learning.collection.examples(self.learning_candidates)
+
+
+class RecipeRankers(TrainedRankers):
+    """Rankers that are trained with the settings of their recipes; see ``add_recipes``."""
+
+    def _trained(self, spec: ModelSpec, seed: int, examples: Sequence[pd.DataFrame]) -> pt.Transformer:
+        print(f"{spec.name}, seed {seed}", flush=True)
+        small, qids = self.arguments.small, examples[1]["qid"].unique()
+        training = pn.Training(seed=seed, max_time=self.arguments.max_time, **(SMALL_TRAINING if small else TRAINING))
+        options = {"documents": self.documents, "fields": self.documents.fields}
+        if small:
+            options |= getattr(spec.model, "small_sizes", {})  # SSI has none
+        if "spaces" in spec.model.components:
+            options["spaces"] = self.spaces
+        model = spec.model.recipe(len(qids), training=training, **{**options, **spec.options})
+        if model.training.completed(model.own_training).negatives == "retrieved":
+            candidates = self.train_candidates
+            if len(qids) < candidates["qid"].nunique():
+                candidates = candidates[candidates["qid"].isin(qids)]
+            examples = [candidates, *examples[1:]]
+        return self.workspace.trained(model, *examples)
+
+    @cached_property
+    def spaces(self) -> pn.EmbeddingSpaces:
+        """Word embeddings of the documents."""
+        return self.workspace.spaces("documents", self.workspace.documents, dim=200, seed=self.arguments.seed)
+
+    @cached_property
+    def train_candidates(self) -> pd.DataFrame:
+        """The candidates of all training queries."""
+        return self.candidates.transform(self.collection.train.judged)
 
 
 class RerankingRankers(TrainedRankers):
