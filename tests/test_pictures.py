@@ -198,7 +198,7 @@ def of_pipelines(kind: str) -> dict[str, Callable[[], object]]:
         "text lengths": lambda: clsm.text_lengths(forward(), ["city", "a longer query"]),
         "costs": lambda: costs_figure(spent, 0.4, ylabel="nDCG@10", title="A collection: quality and cost"),
         "grades": lambda: clsm.top_documents({"telescoped": {name: random.integers(0, 3, 50) for name in names[:2]}}),
-        "numbers of queries": lambda: curves_figure(pd.concat(sides).assign(sd=0.02), 0.4, "A collection, 3 seeds"),
+        "numbers of queries": lambda: curves_figure(pd.concat(panels), 0.4, "A collection, 3 seeds"),
         "histories": lambda: clsm.learning_curves(history.assign(loss=random.uniform(size=len(history)))),
         "distributions": lambda: desm.distributions(scores),
         "bivariate": lambda: desm.bivariate(scores, names[:2]),
