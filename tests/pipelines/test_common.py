@@ -237,7 +237,16 @@ def test_all_pipelines_are_listed(capsys):
     listing.main()
     names = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
     papers = ["clsm", "desm", "duet", "match_tensor", "ssi"]
-    others = ["checkpoints", "classics", "pretraining", "quickstart", "recipes", "results", "settings"]
+    others = [
+        "checkpoints",
+        "classics",
+        "learning_curves",
+        "pretraining",
+        "quickstart",
+        "recipes",
+        "results",
+        "settings",
+    ]
     assert names == sorted([*papers, *others])
 
 
