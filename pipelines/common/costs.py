@@ -20,7 +20,7 @@ def costs_figure(costs: pd.DataFrame, bm25: float, *, ylabel: str, title: str) -
         ylabel: What the quality is.
         title: Of the figure.
     """
-    figure = new_figure(12, 6, columns=2, sharey=True)
+    figure = new_figure(12, 6, columns=2)
     figure.suptitle(f"{title}; the area of a point grows with the seconds of fitting")
     panels = figure.axes
     panels[0].set_ylabel(ylabel)
