@@ -19,11 +19,10 @@ from ir_measures import AP, RR, nDCG
 
 import pt_neural as pn
 from pipelines.common.arguments import add_recipes, parsed, parser
-from pipelines.common.collection import load
 from pipelines.common.comparison import Comparison, System, alpha_picture, mean_curve, tuned, tuned_by_seed
 from pipelines.common.costs import costs_figure
 from pipelines.common.first_stage import PRIOR, LengthPrior
-from pipelines.common.trained import ModelSpec, RecipeRankers
+from pipelines.common.trained import ModelSpec, RecipeRankers, recipe_collection
 from pipelines.common.workspace import Workspace
 from pt_neural.experiment import AlphaCurve
 
@@ -49,11 +48,7 @@ MODELS = ("DESM", *STATISTICAL, *TRAINED)
 def main() -> None:
     """Print the table of all rankers and their costs, and save it with its runs, alpha curves and a scatter plot."""
     arguments = options()
-    collection = load(arguments.dataset)
-    if collection.train is None:
-        raise SystemExit(f"{collection.name} has no training queries; pipelines.pretraining makes some")
-    if arguments.queries:
-        collection = collection.sample(arguments.queries, arguments.seed)
+    collection = recipe_collection(arguments)
     workspace = Workspace(arguments, "classics", collection)
     rankers = Rankers(workspace, arguments)
     comparison = Comparison(collection.test, MEASURES, workspace.runs())

@@ -17,9 +17,8 @@ from matplotlib.figure import Figure
 
 import pt_neural as pn
 from pipelines.common.arguments import add_recipes, parsed, parser
-from pipelines.common.collection import load
 from pipelines.common.comparison import MAIN, Comparison, System, tuned_by_seed
-from pipelines.common.trained import ModelSpec, RecipeRankers
+from pipelines.common.trained import ModelSpec, RecipeRankers, recipe_collection
 from pipelines.common.workspace import Workspace
 from pt_neural._pictures import COLOURS, MANY_TICKS, fit_labels, legend_outside, new_figure, plot_curve
 
@@ -43,11 +42,7 @@ ALL = {
 def main() -> None:
     """Train each ranker on each number of queries, and save a table and a picture after each."""
     arguments = options()
-    collection = load(arguments.dataset)
-    if collection.train is None:
-        raise SystemExit(f"{collection.name} has no training queries; pipelines.pretraining makes some")
-    if arguments.queries:
-        collection = collection.sample(arguments.queries, arguments.seed)
+    collection = recipe_collection(arguments)
     workspace = Workspace(arguments, "learning-curves", collection)
     rankers = Rankers(workspace, arguments)
     comparison = Comparison(collection.test, MEASURES, workspace.runs())

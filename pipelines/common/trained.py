@@ -60,6 +60,14 @@ def training_collection(arguments: argparse.Namespace, learned: Sequence[str], o
     return collection.sample(arguments.queries, arguments.seed) if arguments.queries else collection
 
 
+def recipe_collection(arguments: argparse.Namespace) -> Collection:
+    """The dataset, which must have training queries; see ``add_recipes``."""
+    collection = load(arguments.dataset)
+    if collection.train is None:
+        raise SystemExit(f"{collection.name} has no training queries; pipelines.pretraining makes some")
+    return collection.sample(arguments.queries, arguments.seed) if arguments.queries else collection
+
+
 class TrainedModels(ABC):
     """Models that are trained once for each seed, stored in the workspace and reused.
 

@@ -16,7 +16,7 @@ SECTION = """\
 nDCG@10 of BM25's top 100, re-ranked by each ranker alone and by its mixture with BM25; the means over collections of
 the seconds of fitting and of the milliseconds of re-ranking the candidates of a query by docno, with one thread. The
 commands at the end say which sizes the networks have and how long they may train. Rows are in the order of the mean
-gain of the mixture over BM25.
+gain of the mixture over BM25, each over the collections that it was run on.
 """
 ALONE, MIXED, FIT, QUERY = "alone", "mixed", "fit, s", "ms a query"  # of the tables of costs
 
