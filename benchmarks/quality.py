@@ -21,7 +21,9 @@ have none.
 import argparse
 import json
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,6 +40,9 @@ from pt_neural.text import tokenise
 MEASURE = nDCG @ 10
 NEGATIVES = 4
 BATCH = 16
+FOLDER = "neural:folder:"
+LOCAL = ("dataset", "out", "matchzoo")  # options that differ between machines
+PACKAGES = ("pt-neural", "torch", "gensim", "numpy")  # of our side
 OURS: dict[str, dict[str, Any]] = {  # settings beside the defaults, of matchzoo-py's sizes
     "DSSM": {},
     "CLSM": {},
@@ -71,14 +76,18 @@ class Split(NamedTuple):
 def main() -> None:
     """Make the groups, train both sides, and print the table as it grows."""
     options = parse_arguments()
+    started = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         data = Data(Path(folder), options)
-        rows: list[dict] = []
+        rows, results = [], []
         for name in options.models:
             found = [result for seed in options.seeds for result in both(name, seed, data, options)]
             rows.append(table_row(name, pd.DataFrame(found)))
+            results += [{"ranker": name, **result} for result in found]
             table = pd.DataFrame(rows).set_index("ranker")
             print(f"\n{data.label}\n{table.to_string(float_format='{:.4f}'.format, na_rep='–')}", flush=True)
+            if options.out:
+                save(options, data, results, time.perf_counter() - started)
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -97,6 +106,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--query-terms", type=int, default=8, help="words of a query that are read")
     parser.add_argument("--document-terms", type=int, default=100, help="words of a document that are read")
     parser.add_argument("--dim", type=int, default=100, help="dimensions of the word vectors (default 100)")
+    parser.add_argument("--out", type=Path, help="folder of results, for python -m pipelines.results to keep")
     options = parser.parse_args()
     matchzoo.check(parser, options)
     return options
@@ -116,6 +126,8 @@ class Data:
         triples: The training groups: a query, its relevant document, and others.
         dev: Dev queries.
         test: Test queries.
+        collection: The short name of the dataset.
+        bm25: The measure of BM25 for each test query.
         label: What the table says of the data.
     """
 
@@ -144,10 +156,11 @@ class Data:
         for split in (self.dev, self.test):
             split.rows["query"] = split.rows["qid"].map(queries)
         self.path = self._write(folder, docnos, texts)
-        bm25_quality = self.quality(self.test, self.test.rows["score"].to_numpy()).mean()
+        self.bm25 = self.quality(self.test, self.test.rows["score"].to_numpy())
+        self.collection = short_name(options.dataset)
         self.label = (
-            f"{options.dataset}: {len(self.triples):,} groups, {options.epochs} epochs, nDCG@10 of "
-            f"{len(self.test.topics)} test queries, the top {options.depth} of BM25 ({bm25_quality:.4f}) re-ranked"
+            f"{self.collection}: {len(self.triples):,} groups, {options.epochs} epochs, nDCG@10 of "
+            f"{len(self.test.topics)} test queries, the top {options.depth} of BM25 ({self.bm25.mean():.4f}) re-ranked"
         )
 
     @staticmethod
@@ -294,6 +307,43 @@ def table_row(name: str, results: pd.DataFrame) -> dict[str, Any]:
     for side, found in results.groupby("side", sort=False):
         row[f"padding, {side}"] = found["padding"].max()
     return row
+
+
+def short_name(dataset: str) -> str:
+    """The name of a dataset; of a folder its last two parts."""
+    return "/".join(Path(dataset).parts[-2:]) if dataset.startswith(FOLDER) else dataset
+
+
+def save(options: argparse.Namespace, data: Data, results: Sequence[dict], seconds: float) -> None:
+    """Write the values by query and seed, and how they were made, as the pipelines do."""
+    folder = options.out / f"peers-{data.collection.replace('/', '-').replace(':', '-')}"
+    (folder / "runs").mkdir(parents=True, exist_ok=True)
+    pd.concat(frames_of_values(data, results)).to_csv(folder / "runs" / "values.csv.gz", index=False)
+    where = f"{FOLDER}$PT_NEURAL_COLLECTIONS/" if options.dataset.startswith(FOLDER) else ""
+    given = {name: value for name, value in vars(options).items() if name not in LOCAL}
+    words = [f"--{name.replace('_', '-')} {listed(value)}" for name, value in given.items()]
+    settings = {
+        "command": " ".join(["python benchmarks/quality.py", f"--dataset {where}{data.collection}", *words]),
+        "pipeline": "peers",
+        "collection": data.collection,
+        "packages": {name: version(name) for name in PACKAGES},
+        "seconds": round(seconds, 1),
+    }
+    (folder / "settings.json").write_text(json.dumps(settings, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def listed(value: object) -> str:
+    """One or several values of an option."""
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def frames_of_values(data: Data, results: Sequence[dict]) -> Iterator[pd.DataFrame]:
+    """``name, qid, measure, value`` of BM25 and of each training."""
+    columns = {"qid": data.test.topics["qid"], "measure": str(MEASURE)}
+    yield pd.DataFrame({"name": "BM25", **columns, "value": data.bm25})
+    for result in results:
+        name = f"{result['ranker']}, {result['side']}, seed {result['seed']}"
+        yield pd.DataFrame({"name": name, **columns, "value": result["values"]})
 
 
 if __name__ == "__main__":

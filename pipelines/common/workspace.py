@@ -25,6 +25,7 @@ from pipelines.common.collection import FIELDS, Collection, with_pseudo_queries
 from pipelines.common.runs import SavedRuns, write_whole
 from pt_neural._pictures import DPI
 
+SETTINGS = "settings.json"
 PSEUDO_DEV = 500  # pseudo-queries at most to stop training by
 
 
@@ -45,6 +46,12 @@ class Workspace:
         self.results.mkdir(parents=True, exist_ok=True)
         self.artifacts.mkdir(parents=True, exist_ok=True)
         self.learned: set[str] = set()  # names of trained rankers
+        self._started = time.perf_counter() - self._earlier_seconds()
+
+    def _earlier_seconds(self) -> float:
+        """How long the runs took that made what is in the folder of results."""
+        path = self.results / SETTINGS
+        return json.loads(path.read_text(encoding="utf-8")).get("seconds", 0.0) if path.exists() else 0.0
 
     @cached_property
     def learning(self) -> "Workspace":
@@ -259,7 +266,7 @@ class Workspace:
         plt.close(figure)
 
     def save_settings(self, **chosen: Any) -> None:
-        """Record how the results were made.
+        """Record how the results were made, and how long that took with all runs that resumed each other.
 
         Args:
             **chosen: Settings that the pipeline chose by itself.
@@ -271,8 +278,9 @@ class Workspace:
             "arguments": {name: value for name, value in vars(self.arguments).items() if name != "seed"},
             "chosen": chosen,
             "packages": package_versions(),
+            "seconds": round(time.perf_counter() - self._started, 1),
         }
-        (self.results / "settings.json").write_text(as_json(settings), encoding="utf-8")
+        (self.results / SETTINGS).write_text(as_json(settings), encoding="utf-8")
 
 
 def slug(text: str) -> str:
