@@ -14,7 +14,7 @@ PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11,$(
 	$(name) -c 'import sys; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-lowest faults lint bench bench-scale notebooks docs package jar clean
+.PHONY: help demo test test-all test-lowest faults lint bench bench-scale results notebooks docs package jar clean
 
 PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile
 
@@ -52,6 +52,9 @@ bench: $(READY) ## measure speed beside peers; set PT_NEURAL_COLLECTIONS to a fo
 bench-scale: $(READY) ## measure speed, memory and disk at 100,000 and a million documents; takes an hour
 	$(BIN)/python benchmarks/growth.py --large
 	$(BIN)/python benchmarks/retrieval_blocks.py --documents 1000000 5000000 20000000
+
+results: $(READY) ## repeat the runs of RESULTS.md, on the collections of PT_NEURAL_COLLECTIONS; takes hours and resumes
+	$(BIN)/python -m pipelines.results --again
 
 notebooks: $(READY) ## execute the notebooks and store their outputs
 	$(BIN)/jupyter execute --inplace notebooks/*.ipynb

@@ -170,7 +170,10 @@ class RecipeRankers(TrainedRankers):
     def _trained(self, spec: ModelSpec, seed: int, examples: Sequence[pd.DataFrame]) -> pt.Transformer:
         print(f"{spec.name}, seed {seed}", flush=True)
         small, qids = self.arguments.small, examples[1]["qid"].unique()
-        training = pn.Training(seed=seed, max_time=self.arguments.max_time, **(SMALL_TRAINING if small else TRAINING))
+        settings = dict(SMALL_TRAINING if small else TRAINING)
+        if self.arguments.patience is not None:
+            settings["patience"] = self.arguments.patience
+        training = pn.Training(seed=seed, max_time=self.arguments.max_time, **settings)
         options = {"documents": self.documents, "fields": self.documents.fields}
         if small:
             options |= getattr(spec.model, "small_sizes", {})  # SSI has none

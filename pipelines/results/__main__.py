@@ -1,24 +1,23 @@
 """The page RESULTS.md: the papers' tables and orderings beside what the other pipelines found on all collections.
 
-It runs nothing. It copies the values by query and seed that the other pipelines wrote below --out to the kept results
-of the repository, and writes the page from all that are kept, so that it grows from runs on any machine.
+It copies the values by query and seed that the other pipelines wrote below --out to the kept results of the repository,
+and writes the page from all that are kept, so that it grows from runs on any machine. It runs nothing itself; but with
+--again it first repeats the commands of all kept results, each of which goes on where an earlier run of it stopped.
 """
 
 import argparse
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
+from matplotlib.figure import Figure
 
 import pt_neural
-from pipelines.clsm.paper import TABLES as CLSM
 from pipelines.common.comparison import LEVEL, MAIN
 from pipelines.common.paper import PaperTable
 from pipelines.common.workspace import markdown
-from pipelines.desm.paper import TABLES as DESM
-from pipelines.duet.paper import TABLES as DUET
-from pipelines.match_tensor.paper import TABLES as MATCH_TENSOR
+from pipelines.results.again import run_again
 from pipelines.results.choice import (
     choice_picture,
     choice_section,
@@ -27,13 +26,17 @@ from pipelines.results.choice import (
     costs_by_collection,
     unfinished_rankers,
 )
+from pipelines.results.curves import curve_folders, curve_picture, curve_section, picture_name
 from pipelines.results.folders import MARK, UNFINISHED, ResultFolder, result_folders
 from pipelines.results.keeping import KEPT, keep
-from pipelines.results.orderings import ORDERINGS, Ordering, outcome_of
+from pipelines.results.orderings import ORDERINGS, WITH_RECIPES, Ordering, outcome_of
+from pipelines.results.papers import SSI_MEASURES, TABLES, paper_figures, paper_text
+from pipelines.results.peers import peer_section
 from pipelines.ssi import paper as ssi
 from pt_neural.experiment import significance
 
-DOCS = Path(pt_neural.__file__).parent / "pt_docs"
+ROOT = Path(pt_neural.__file__).parents[1]
+DOCS = ROOT / "pt_neural" / "pt_docs"
 INTRODUCTION = """\
 # Results
 
@@ -71,8 +74,9 @@ give another result.
 COMMANDS = """\
 ## How this was made
 
+`make results` repeats these commands, each of which goes on where an earlier run of it stopped, and writes this page.
 `$PT_NEURAL_COLLECTIONS` is a folder of collections in the BEIR layout; `neural:pydocs` is made from installed packages,
-and `irds:vaswani` comes from ir_datasets.
+and `irds:vaswani` comes from ir_datasets. The minutes are those of one thread, with another process on the second core.
 """
 SSI_TABLES = {
     "1": "Table 1, limited dictionary, documents as queries",
@@ -84,7 +88,6 @@ PIPELINES_OF_LEARNING = {
     "classics": "Rankers of the commands below; rows are added as runs finish",
     "pretraining": "DSSM, pre-trained on pseudo-queries",
 }
-SSI_MEASURES = {"MAP": 2, "Rank loss, %": 1}  # and their columns in the paper's tables
 
 
 def main() -> None:
@@ -95,8 +98,13 @@ def main() -> None:
     arguments.add_argument("--out", type=Path, default=Path("results"), help="folder that the pipelines wrote to")
     arguments.add_argument("--kept", type=Path, default=KEPT, help="folder of kept results")
     arguments.add_argument("--page", type=Path, default=Path("RESULTS.md"), help="file to write")
-    arguments.add_argument("--choice", type=Path, default=DOCS / "rankers.csv", help="table of all rankers to write")
+    arguments.add_argument(
+        "--pictures", type=Path, default=DOCS, help="folder of pictures and the table of all rankers"
+    )
+    arguments.add_argument("--again", action="store_true", help="first repeat the commands of all kept results")
     arguments = arguments.parse_args()
+    if arguments.again:
+        run_again(list(result_folders(arguments.kept)), arguments.out)
     new = keep(arguments.out, arguments.kept)
     folders = list(result_folders(arguments.kept))
     if not folders:
@@ -104,9 +112,17 @@ def main() -> None:
     arguments.page.write_text("\n".join(page(folders)), encoding="utf-8")
     print(f"Kept {len(new)} folders of results. Wrote {arguments.page} from {len(folders)}.")
     if costs := costs_by_collection(folders):
-        choice_text(choice_table(costs), unfinished_rankers(folders)).to_csv(arguments.choice, index=False)
-        choice_picture(costs).savefig(arguments.choice.with_suffix(".png"), dpi=200)
-        print(f"Wrote {arguments.choice} and its picture.")
+        path = arguments.pictures / "rankers.csv"
+        choice_text(choice_table(costs), unfinished_rankers(folders)).to_csv(path, index=False)
+        save_picture(choice_picture(costs), path.with_suffix(".png"))
+    for folder in curve_folders(folders):
+        save_picture(curve_picture(folder), arguments.pictures / picture_name(folder))
+
+
+def save_picture(figure: Figure, path: Path) -> None:
+    """Write a picture, and say so."""
+    figure.savefig(path, dpi=200)
+    print(f"Wrote {path}.")
 
 
 def page(folders: Sequence[ResultFolder]) -> Iterator[str]:
@@ -114,14 +130,18 @@ def page(folders: Sequence[ResultFolder]) -> Iterator[str]:
     yield INTRODUCTION
     orderings = [
         part
-        for paper, found in groupby(ORDERINGS, key=lambda ordering: ordering.paper)
-        for part in ordering_section(paper, list(found), folders)
+        for paper in dict.fromkeys(ordering.paper for ordering in ORDERINGS)
+        for part in ordering_section(
+            paper, [each for each in (*ORDERINGS, *WITH_RECIPES) if each.paper == paper], folders
+        )
     ]
     if orderings:
         yield ORDERED.format(measures=" and ".join(sorted({ordering.measure for ordering in ORDERINGS})))
         yield from orderings
+    yield from curve_section(folders, DOCS.relative_to(ROOT))
     yield from choice_section(folders)
-    tables = [part for table in (*DESM, *CLSM, *DUET, *MATCH_TENSOR) for part in table_section(table, folders)]
+    yield from peer_section(folders)
+    tables = [part for table in TABLES for part in table_section(table, folders)]
     tables += [part for number, title in SSI_TABLES.items() for part in ssi_section(number, title, folders)]
     if tables:
         yield BESIDE
@@ -144,7 +164,7 @@ def ordering_section(paper: str, orderings: Sequence[Ordering], folders: Sequenc
         if not outcomes:
             continue
         cells = {name: str(outcome) for name, outcome in outcomes.items()}
-        rows.append({"ordering": f"{ordering.says} ({ordering.where})", **cells})
+        rows.append({"ordering": f"{ordering.says} ({ordering.where})", "paper": paper_figures(ordering), **cells})
         if ordering.reason and any(outcome.verdict in ("no", "level") for outcome in outcomes.values()):
             reasons.append(f"- *{ordering.says}*: {ordering.reason}")
     if rows:
@@ -157,7 +177,7 @@ def ordering_section(paper: str, orderings: Sequence[Ordering], folders: Sequenc
 
 def table_section(table: PaperTable, folders: Sequence[ResultFolder]) -> Iterator[str]:
     """A table of a paper beside ours, with one column per collection."""
-    columns = {"paper": [_text(value, table) for value in table.rows.values()]}
+    columns = {"paper": [paper_text(value, table) for value in table.rows.values()]}
     for folder in folders:
         if folder.pipeline == table.pipeline:
             values = folder.values(table.runs)
@@ -174,12 +194,6 @@ def _heading(folder: ResultFolder, values: pd.DataFrame) -> str:
     return f"{folder.collection} ({values['qid'].nunique():,} queries)"
 
 
-def _text(value: float | None, table: PaperTable) -> str:
-    if value is None:
-        return "–"
-    return f"{value:+.2f}" if table.baselines else f"{value:.3f}"
-
-
 def _cell(values: pd.DataFrame, name: str, table: PaperTable) -> str:
     means = values[values["system"] == name].groupby("seed")["value"].mean()
     if means.empty:
@@ -190,7 +204,7 @@ def _cell(values: pd.DataFrame, name: str, table: PaperTable) -> str:
             return "–"
         means = 100 * (means / others - 1)
     deviation = f" ± {means.std(ddof=1):.3f}" if len(means) > 1 else ""
-    return _text(means.mean(), table) + deviation
+    return paper_text(means.mean(), table) + deviation
 
 
 def ssi_section(number: str, title: str, folders: Sequence[ResultFolder]) -> Iterator[str]:
@@ -248,12 +262,20 @@ def _beside_bm25(folder: ResultFolder) -> tuple[str, dict[str, str]]:
 def commands(folders: Iterable[ResultFolder]) -> Iterator[str]:
     """The commands that made the results, and the versions of packages."""
     folders = list(folders)
-    yield "```\n" + "\n".join(folder.settings["command"] for folder in folders) + "\n```\n"
+    yield "```\n" + "\n".join(command_with_time(folder.settings) for folder in folders) + "\n```\n"
+    known = [folder.settings["seconds"] for folder in folders if "seconds" in folder.settings]
+    if known:
+        yield f"The runs whose time is given took {sum(known) / 3600:.1f} hours together.\n"
     versions = {name: set() for folder in folders for name in folder.settings["packages"]}
     for folder in folders:
         for name, version in folder.settings["packages"].items():
             versions[name].add(version)
     yield "Packages: " + ", ".join(f"{name} {' or '.join(sorted(found))}" for name, found in versions.items()) + ".\n"
+
+
+def command_with_time(settings: Mapping[str, Any]) -> str:
+    """A command, and the minutes that it took if they were measured."""
+    return settings["command"] + (f"  # {settings['seconds'] / 60:.0f} min" if "seconds" in settings else "")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from pipelines.common.runs import VALUES, read_values, write_whole
 from pipelines.results.folders import result_folders
 
 KEPT = Path(__file__).parent / "kept"
-PUBLIC = ("command", "pipeline", "collection", "packages")  # the other settings name folders of a machine
+PUBLIC = ("command", "pipeline", "collection", "packages", "seconds")  # the other settings name folders of a machine
 DIGITS = 5  # of a value
 
 
@@ -29,7 +29,7 @@ def keep(out: Path, kept: Path = KEPT) -> list[str]:
             write_whole(runs / VALUES, lambda file, values=values: values.to_csv(file, index=False))
         for table in sorted(folder.path.glob("*.csv")):
             shutil.copyfile(table, kept / name / table.name)
-        settings = {name: folder.settings[name] for name in PUBLIC}
+        settings = {name: folder.settings[name] for name in PUBLIC if name in folder.settings}
         (kept / name / "settings.json").write_text(as_json(settings), encoding="utf-8")
         names.append(name)
     return names

@@ -1,7 +1,7 @@
 """The papers' main orderings, tested on the runs of our pipelines, with the known reasons why some do not hold."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -66,14 +66,24 @@ class Outcome:
             return "level"
         return "yes" if self.better > self.worse else "no"
 
+    @property
+    def difference(self) -> str:
+        """The difference with its verdict, if there is one."""
+        number = f"{self.better - self.worse:+.4f}"
+        return number if self.verdict is None else f"{self.verdict}: {number}, {p_text(self.p)}"
+
     def __str__(self) -> str:
         number = len(self.seeds or ())
         means = f"{self.better:.4f} against {self.worse:.4f}{f' ({self.of})' if self.of else ''}"
         spread = f", over seeds {min(self.seeds):+.4f} to {max(self.seeds):+.4f}" if number > 1 else ""
         if self.verdict is None:
             return f"{'one seed' if number == 1 else f'{number} seeds'}: {means}{spread}"
-        p = "p < 0.001" if self.p < 0.001 else f"p = {self.p:.3f}"
-        return f"{self.verdict}: {means}, {p}{spread}"
+        return f"{self.verdict}: {means}, {p_text(self.p)}{spread}"
+
+
+def p_text(p: float) -> str:
+    """A p-value as text."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
 
 
 def outcome_of(ordering: Ordering, values: pd.DataFrame) -> Outcome | None:
@@ -100,6 +110,29 @@ def outcome_of(ordering: Ordering, values: pd.DataFrame) -> Outcome | None:
     if any(learned):
         seeds = (_seed_means(better, learned=learned[0]) - _seed_means(worse, learned=learned[1])).dropna().tolist()
     return Outcome(float(better.to_numpy().mean()), float(worse.to_numpy().mean()), p, seeds, of)
+
+
+def trend_of(first: Ordering, last: Ordering, values: pd.DataFrame) -> str | None:
+    """Whether the difference of two systems grows: ``rises``, ``falls`` or ``level``; None as for ``verdict``.
+
+    Args:
+        first: An ordering of the systems as they were trained with the fewest queries.
+        last: The same with the most queries.
+        values: One row per run, query and measure: ``system, seed, qid, measure, value``.
+    """
+    values = values[values["measure"] == last.measure]
+    names = [name for ordering in (last, first) for name in (ordering.better, ordering.worse)]
+    sides = [_side(values, name) for name in names]
+    if any(side is None for side in sides):
+        return None
+    trainings = [side.mean() for side, name in zip(sides, names, strict=True) if _is_learned(name)]
+    if any(len(means) < SEEDS for means in trainings):
+        return None
+    means = [side.mean(axis=1) for side in sides]
+    growth = (means[0] - means[1]) - (means[2] - means[3])
+    if not p_value(growth, trainings) < LEVEL:
+        return "level"
+    return "rises" if growth.mean() > 0 else "falls"
 
 
 def p_value(differences: pd.Series, trainings: Iterable[pd.Series]) -> float:
@@ -147,6 +180,7 @@ def _seed_means(side: pd.DataFrame, *, learned: bool) -> pd.Series | float:
 # Systems that are the same whatever the seed; all others are learned from random starts or random samples.
 WITHOUT_SEED = {
     *("BM25", "QL", "SDM", "ULM", "ULM, words as below", "MRF", "LCE", "WTM", "PTM (maxlen=3)"),
+    *("WordTranslation", "PhraseTranslation"),
     *("LSA", "TFIDF", "tfidf", "qe", "lsa", "mixture", "cl-lsa"),
 }
 
@@ -155,6 +189,7 @@ IN_IN, IN_OUT = DESM.format("IN-IN", "documents"), DESM.format("IN-OUT", "docume
 QUICKSTART, TELESCOPED, FULL = ("quickstart", "runs"), ("desm", "runs-telescoped"), ("desm", "runs-all-documents")
 CLSM, DUET, SSI = ("clsm", "runs-telescoped"), ("duet", "runs"), ("ssi", "runs-collection")
 MATCH_TENSOR, ENSEMBLES = ("match-tensor", "runs"), ("match-tensor", "runs-ensembles")
+CLASSICS, CURVES = ("classics", "runs"), ("learning-curves", "runs")
 
 BASELINES = ["LSA", "BM25", "SDM", "QL", "DRMM", "DSSM", "CDSSM", "DESM IN-OUT"]
 CAPACITY = (
@@ -383,3 +418,45 @@ ORDERINGS = [
     ),
     Ordering("SSI", "Table 9", "SSI across languages is better than CL-LSA", *SSI, "9: cross", "9: cl-lsa", "MAP"),
 ]
+
+TRANSLATIONS = ("PhraseTranslation", "WordTranslation")
+WITH_RECIPES = [  # the same findings, tested on all rankers with the settings of their recipes
+    Ordering("CLSM", "section 5.3", "DSSM is better than LSA, recipes", *CLASSICS, "DSSM", "LSA"),
+    Ordering(
+        "CLSM",
+        "Table 5",
+        "phrases translate better than words, recipes",
+        *CLASSICS,
+        "PhraseTranslation",
+        "WordTranslation",
+    ),
+    Ordering("CLSM", "Table 5", "BLTM is better than LDA, recipes", *CLASSICS, "BLTM", "LDA"),
+    Ordering("Duet", "Table 2", "the Duet is better than BM25, recipes", *CLASSICS, "Duet", "BM25"),
+    Ordering("Match-Tensor", "Figure 4", "Match-Tensor is better than SSM, recipes", *CLASSICS, "MatchTensor", "SSM"),
+    Ordering("Match-Tensor", "Figure 4", "Match-Tensor is better than BM25, recipes", *CLASSICS, "MatchTensor", "BM25"),
+    Ordering("SSI", "Table 1", "low-rank W is better than TFIDF, recipes", *CLASSICS, "SSI", "TFIDF"),
+    Ordering("SSI", "Table 1", "low-rank W is better than LSA, recipes", *CLASSICS, "SSI", "LSA"),
+]
+
+BY_SIZE = [  # of rankers trained with different numbers of queries, which their names in the runs end with
+    Ordering("CLSM", "Table 5", "CLSM is better than DSSM", *CURVES, "CLSM", "DSSM"),
+    Ordering("CLSM", "Table 6", "a window of 3 is better than one of 1", *CURVES, "CLSM", "CLSM, window 1"),
+    Ordering("CLSM", "Table 5", "CLSM is better than BM25", *CURVES, "CLSM", "BM25"),
+    Ordering("Duet", "Table 2", "the Duet is better than its local part", *CURVES, "Duet", "Duet, local"),
+    Ordering("Duet", "Table 2", "the Duet is better than its distributed part", *CURVES, "Duet", "Duet, distributed"),
+    Ordering(
+        *("Duet", "Table 2", "the distributed part is better than the local one", *CURVES),
+        *("Duet, distributed", "Duet, local"),
+    ),
+    Ordering("Duet", "Table 2", "the Duet is better than BM25", *CURVES, "Duet", "BM25"),
+    Ordering("Match-Tensor", "Figure 4", "Match-Tensor is better than SSM", *CURVES, "MatchTensor", "SSM"),
+    Ordering("Match-Tensor", "Figure 4", "Match-Tensor is better than BM25", *CURVES, "MatchTensor", "BM25"),
+]
+
+
+def with_queries(ordering: Ordering, queries: int) -> Ordering:
+    """An ordering of rankers that were trained with so many queries."""
+    names = [
+        name if name in WITHOUT_SEED else f"{name}, {queries:,} queries" for name in (ordering.better, ordering.worse)
+    ]
+    return replace(ordering, better=names[0], worse=names[1])

@@ -1,0 +1,29 @@
+"""Repeats the commands that made the kept results."""
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from pipelines.results.folders import ResultFolder
+
+COLLECTIONS = "$PT_NEURAL_COLLECTIONS"
+
+
+def run_again(folders: Sequence[ResultFolder], out: Path) -> None:
+    """Run the commands one after another; each pipeline goes on where it stopped.
+
+    A command whose collection lies in a folder is left out if the environment does not name the folder, and one that
+    fails does not keep the others from running.
+    """
+    for folder in folders:
+        command = folder.settings["command"]
+        print(f"\n{command}", flush=True)
+        if COLLECTIONS in command and COLLECTIONS[1:] not in os.environ:
+            print(f"left out: set {COLLECTIONS[1:]} to a folder of collections in the BEIR layout", flush=True)
+            continue
+        _, *words = shlex.split(os.path.expandvars(command))
+        if subprocess.run([sys.executable, *words, "--out", str(out)], check=False).returncode:
+            print("failed: its kept results stay as they are", flush=True)

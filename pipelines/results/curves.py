@@ -1,0 +1,92 @@
+"""Quality by the number of training queries: the curves of all collections, and the papers' orderings along them."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from pipelines.common.comparison import MAIN
+from pipelines.common.workspace import markdown, slug
+from pipelines.learning_curves import curves_figure
+from pipelines.results.folders import MARK, UNFINISHED, ResultFolder
+from pipelines.results.orderings import BY_SIZE, outcome_of, trend_of, with_queries
+
+CURVES = "curves.csv"
+SECTION = f"""\
+## By the number of training queries
+
+{MAIN} of rankers with the settings of their recipes, trained with the first of the training queries in random order,
+alone and mixed with BM25 (± is the standard deviation over seeds). Below them the orderings of the papers, tested as
+above; the last column says whether the difference with the most queries is larger than with the fewest, by a test of
+the same kind: an ordering that does not hold and *rises* is on its way.
+"""
+
+
+def curve_folders(folders: Sequence[ResultFolder]) -> list[ResultFolder]:
+    """The results that have learning curves."""
+    return [each for each in folders if each.pipeline == "learning-curves" and (each.path / CURVES).exists()]
+
+
+def curve_picture(folder: ResultFolder) -> Figure:
+    """The curves of a collection, with BM25 as a line."""
+    frame, values = pd.read_csv(folder.path / CURVES), folder.values("runs")
+    bm25 = values.loc[(values["system"] == "BM25") & (values["measure"] == str(MAIN)), "value"].mean()
+    seeds = values.loc[values["seed"] != "", "seed"].nunique()
+    return curves_figure(frame, bm25, f"{folder.collection}, {seeds} seeds")
+
+
+def picture_name(folder: ResultFolder) -> str:
+    """The file of its picture."""
+    return f"learning-curves-{slug(folder.collection)}.png"
+
+
+def curve_section(folders: Sequence[ResultFolder], pictures: Path) -> Iterator[str]:
+    """The section of the page; nothing if there are no curves.
+
+    Args:
+        folders: All results.
+        pictures: Where the page finds the pictures.
+    """
+    folders = curve_folders(folders)
+    if folders:
+        yield SECTION
+    for folder in folders:
+        values = folder.values("runs")
+        yield f"### {folder.collection} ({values['qid'].nunique():,} queries)\n"
+        yield f"![{MAIN} by training queries]({pictures / picture_name(folder)})\n"
+        frame = pd.read_csv(folder.path / CURVES)
+        table = curve_table(frame, folder.unfinished())
+        yield markdown(table) + "\n"
+        if table["system"].str.endswith(MARK).any():
+            yield UNFINISHED
+        orderings = ordering_table(values, sorted(frame["queries"].unique()))
+        if len(orderings):
+            yield markdown(orderings) + "\n"
+
+
+def curve_table(frame: pd.DataFrame, unfinished: set[str]) -> pd.DataFrame:
+    """A row for each ranker, alone and mixed, and a column for each number of queries."""
+    rows = []
+    for (kind, system), found in frame.groupby(["kind", "system"], sort=False):
+        cells = {
+            f"{queries:,}": f"{value:.3f} ± {deviation:.3f}"
+            for queries, value, deviation in zip(found["queries"], found[str(MAIN)], found["sd"], strict=True)
+        }
+        name = f"BM25 + {system}" if kind == "mixed" else system
+        marked = any(f"{system}, {queries} queries" in unfinished for queries in cells)
+        rows.append({"system": f"{name} {MARK}" if marked else name, **cells})
+    return pd.DataFrame(rows)
+
+
+def ordering_table(values: pd.DataFrame, sizes: Sequence[int]) -> pd.DataFrame:
+    """A row for each ordering whose systems were run, a column for each number of queries, and the trend."""
+    rows = []
+    for ordering in BY_SIZE:
+        along = [with_queries(ordering, size) for size in sizes]
+        outcomes = [outcome_of(each, values) for each in along]
+        if all(outcome is not None for outcome in outcomes):
+            cells = {f"{size:,}": outcome.difference for size, outcome in zip(sizes, outcomes, strict=True)}
+            trend = trend_of(along[0], along[-1], values) or "–"
+            rows.append({"ordering": f"{ordering.says} ({ordering.paper}, {ordering.where})", **cells, "trend": trend})
+    return pd.DataFrame(rows)

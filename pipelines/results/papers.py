@@ -1,0 +1,45 @@
+"""What the papers report, found by the names that our pipelines give the rows."""
+
+from pipelines.clsm.paper import TABLES as CLSM
+from pipelines.common.paper import PaperTable
+from pipelines.desm.paper import TABLES as DESM
+from pipelines.duet.paper import TABLES as DUET
+from pipelines.match_tensor.paper import TABLES as MATCH_TENSOR
+from pipelines.results.orderings import Ordering, Side
+from pipelines.ssi import paper as ssi
+
+TABLES = [*DESM, *CLSM, *DUET, *MATCH_TENSOR]
+SSI_MEASURES = {"MAP": 2, "Rank loss, %": 1}  # and their columns in the paper's tables
+
+
+def paper_figures(ordering: Ordering) -> str:
+    """What the paper reports for the two systems of an ordering; a dash if it has no figures of both."""
+    sides = ordering.better, ordering.worse
+    if ordering.pipeline == "ssi":
+        figures = [_ssi_figure(side, ordering.measure) for side in sides]
+        return " against ".join(figures) if all(figures) else "–"
+    for table in TABLES:
+        if (table.pipeline, table.runs, table.measure) == (ordering.pipeline, ordering.runs, ordering.measure):
+            figures = [_figure(side, table) for side in sides]
+            if None not in figures:
+                return " against ".join(paper_text(figure, table) for figure in figures)
+    return "–"
+
+
+def _figure(side: Side, table: PaperTable) -> float | None:
+    """The figure of a system, of the gain of one over another, or of the best of several."""
+    if isinstance(side, list):
+        return max((table.rows[name] for name in side if table.rows.get(name) is not None), default=None)
+    return table.rows.get(side if isinstance(side, str) else side[0])
+
+
+def _ssi_figure(side: str, measure: str) -> str:
+    number, _, row = side.partition(": ")
+    return ssi.TABLES[number][row][SSI_MEASURES[measure]]
+
+
+def paper_text(value: float | None, table: PaperTable) -> str:
+    """A figure of a table as text: three digits, or percents with their sign if the table has gains."""
+    if value is None:
+        return "–"
+    return f"{value:+.2f}" if table.baselines else f"{value:.3f}"

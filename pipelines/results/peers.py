@@ -1,0 +1,53 @@
+"""The quality of our rankers beside those of matchzoo-py, trained on the same groups (``benchmarks/quality.py``)."""
+
+from collections.abc import Iterator, Sequence
+
+import pandas as pd
+
+from pipelines.common.comparison import MAIN
+from pipelines.common.workspace import markdown
+from pipelines.results.folders import ResultFolder
+from pipelines.results.orderings import Ordering, outcome_of, p_text
+
+SECTION = f"""\
+## Beside matchzoo-py
+
+{MAIN} of our rankers and of matchzoo-py's (1.1.1), which were trained on the same groups of words with networks of the
+same sizes, and re-rank the same few candidates of BM25 by their scores alone; the epoch and the learning rate of each
+were chosen on dev queries. ± is the standard deviation over seeds; the difference is tested as the orderings are. These
+are short trainings of both sides: they say whether the implementations are equally good, not how good a ranker can be.
+"""
+OURS, THEIRS = "ours", "matchzoo-py"
+
+
+def peer_section(folders: Sequence[ResultFolder]) -> Iterator[str]:
+    """The section of the page; nothing if the benchmark was not run."""
+    folders = [folder for folder in folders if folder.pipeline == "peers"]
+    if folders:
+        yield SECTION
+    for folder in folders:
+        values = folder.values("runs")
+        bm25 = values.loc[values["system"] == "BM25", "value"].mean()
+        yield f"### {folder.collection} ({values['qid'].nunique():,} queries; BM25 {bm25:.3f})\n"
+        yield markdown(peer_table(values)) + "\n"
+
+
+def peer_table(values: pd.DataFrame) -> pd.DataFrame:
+    """A row for each ranker that both sides have."""
+    rows = []
+    for name in values["system"].drop_duplicates():
+        ranker, _, side = name.rpartition(", ")
+        if side != OURS:
+            continue
+        theirs = f"{ranker}, {THEIRS}"
+        outcome = outcome_of(Ordering("", "", "", "peers", "runs", name, theirs), values)
+        if outcome is not None:
+            cells = {OURS: _with_deviation(values, name), THEIRS: _with_deviation(values, theirs)}
+            difference = f"{outcome.better - outcome.worse:+.3f}, {p_text(outcome.p)}"
+            rows.append({"ranker": ranker, **cells, "difference": difference})
+    return pd.DataFrame(rows)
+
+
+def _with_deviation(values: pd.DataFrame, name: str) -> str:
+    means = values[values["system"] == name].groupby("seed")["value"].mean()
+    return f"{means.mean():.3f}" + (f" ± {means.std(ddof=1):.3f}" if len(means) > 1 else "")
