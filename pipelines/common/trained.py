@@ -170,10 +170,9 @@ class RecipeRankers(TrainedRankers):
     def _trained(self, spec: ModelSpec, seed: int, examples: Sequence[pd.DataFrame]) -> pt.Transformer:
         print(f"{spec.name}, seed {seed}", flush=True)
         small, qids = self.arguments.small, examples[1]["qid"].unique()
-        settings = dict(SMALL_TRAINING if small else TRAINING)
-        if self.arguments.patience is not None:
-            settings["patience"] = self.arguments.patience
-        training = pn.Training(seed=seed, max_time=self.arguments.max_time, **settings)
+        given = {name: getattr(self.arguments, name) for name in ("epochs", "patience", "max_time")}
+        given = {name: value for name, value in given.items() if value is not None}
+        training = pn.Training(seed=seed, **(SMALL_TRAINING if small else TRAINING), **given)
         options = {"documents": self.documents, "fields": self.documents.fields}
         if small:
             options |= getattr(spec.model, "small_sizes", {})  # SSI has none

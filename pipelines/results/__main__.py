@@ -78,11 +78,16 @@ COMMANDS = """\
 `$PT_NEURAL_COLLECTIONS` is a folder of collections in the BEIR layout; `neural:pydocs` is made from installed packages,
 and `irds:vaswani` comes from ir_datasets. The minutes are those of one thread, with another process on the second core.
 """
-SSI_TABLES = {
-    "1": "Table 1, limited dictionary, documents as queries",
-    "2": "Table 2, all words, documents as queries",
-    "4": "Table 4, dimensions of U and V, limited dictionary",
-    "9": "Table 9, queries in another language, limited dictionaries",
+SSI_TABLES = {  # with what the files of their tables and runs end with
+    "1": ("Table 1, limited dictionary, documents as queries", "collection"),
+    "2": ("Table 2, all words, documents as queries", "collection"),
+    "3": ("Table 3, links or documents partitioned", "collection-apart"),
+    "4": ("Table 4, dimensions of U and V, limited dictionary", "collection"),
+    **{f"5, k = {k}": (f"Table 5, queries of {k} keywords, limited dictionary", "collection") for k in (5, 10, 20)},
+    **{f"6, k = {k}": (f"Table 6, queries of {k} keywords, all words", "collection") for k in (5, 10, 20)},
+    "9": ("Table 9, queries in another language, limited dictionaries", "collection"),
+    "10": ("Table 10, queries in another language, all words", "collection"),
+    "11": ("Table 11, two kinds of text: pages against titles", "collection-titles"),
 }
 PIPELINES_OF_LEARNING = {
     "classics": "Rankers of the commands below; rows are added as runs finish",
@@ -142,7 +147,7 @@ def page(folders: Sequence[ResultFolder]) -> Iterator[str]:
     yield from choice_section(folders)
     yield from peer_section(folders)
     tables = [part for table in TABLES for part in table_section(table, folders)]
-    tables += [part for number, title in SSI_TABLES.items() for part in ssi_section(number, title, folders)]
+    tables += [part for number, about in SSI_TABLES.items() for part in ssi_section(number, *about, folders)]
     if tables:
         yield BESIDE
         yield from tables
@@ -207,14 +212,14 @@ def _cell(values: pd.DataFrame, name: str, table: PaperTable) -> str:
     return paper_text(means.mean(), table) + deviation
 
 
-def ssi_section(number: str, title: str, folders: Sequence[ResultFolder]) -> Iterator[str]:
+def ssi_section(number: str, title: str, ending: str, folders: Sequence[ResultFolder]) -> Iterator[str]:
     """A table of the SSI paper beside ours, once for each measure."""
     rows = ssi.TABLES[number]
     for measure, place in SSI_MEASURES.items():
         columns = {"paper": [row[place].replace("±", " ± ") or "–" for row in rows.values()]}
         for folder in folders:
             if folder.pipeline == "ssi":
-                values = folder.values("runs-collection")
+                values = folder.values(f"runs-{ending}")
                 values = values[values["measure"] == measure]
                 means = values.groupby("system")["value"].mean()
                 known = [means.get(f"{number}: {row}") for row in rows]

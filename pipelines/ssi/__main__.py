@@ -1,9 +1,12 @@
-"""Tables 1-6, 9 and 10 and Figures 1 and 2 of the SSI paper (Bai et al., 2010), on any dataset of links.
+"""Tables 1-6 and 9-11 and Figures 1 and 2 of the SSI paper (Bai et al., 2010), on any dataset of links.
 
 Pages are queries, and the pages that they link to are relevant. The paper's results stand beside ours. There are two
 settings: re-ranking the linked documents and random ones, as in the paper; and retrieval from all documents of the
 collection. Only the second one is measured if the collection is not larger than the number of random documents. The
 settings of baselines and the alpha of mixtures are chosen by their rank loss on dev queries.
+
+Table 11 matches two kinds of text: whole pages, and only the titles of the pages that they link to. The paper has pages
+and the advertisements on them.
 
 Tables 9 and 10 are for queries in another language than the documents; --mates names the dataset whose judgements are
 the translations of the queries among the documents.
@@ -35,6 +38,7 @@ TABLES = {
     6: "queries of k keywords, all words",
     9: "queries in another language, limited dictionaries",
     10: "queries in another language, all words",
+    11: "whole pages against titles",
 }
 ACROSS_LANGUAGES = (9, 10)
 HASH_SIZES = [100_000, 300_000, 1_000_000, 3_000_000, 6_000_000]
@@ -143,8 +147,11 @@ class Results:
         settings = list(self.arguments.settings)
         if self.arguments.random_documents >= len(task.docnos) and "collection" in settings:
             settings = ["collection"]
-        number, runs = self.arguments.random_documents, self.workspace.runs
-        return [Evaluation(task, setting, number, runs(f"runs-{setting}{about}")) for setting in settings]
+        number, names = self.arguments.random_documents, {setting: f"{setting}{about}" for setting in settings}
+        return [
+            Evaluation(task, setting, number, self.workspace.runs(f"runs-{name}"), name)
+            for setting, name in names.items()
+        ]
 
     def save_table_1(self) -> None:
         """All kinds of W with a limited dictionary."""
@@ -192,6 +199,15 @@ class Results:
     def save_table_10(self) -> None:
         """Queries in another language with all words."""
         self._save_languages(10, None)
+
+    def save_table_11(self) -> None:
+        """Two kinds of text, with all words of titles."""
+        pages = page_texts(self.workspace.documents())
+        task = self.all.with_texts(pages).sample(self.arguments.queries)
+        arguments = argparse.Namespace(**{**vars(self.arguments), "fields": ["title"]})
+        rankers = Rankers(self.workspace, arguments, task, ", pages against titles")
+        about = f"whole pages against titles, all {rankers.words(None):,} words of titles"
+        self._save(11, about, rankers, ROWS[11](rankers), self._evaluations(task, "-titles"))
 
     def _save_languages(self, number: int, limit: int | None) -> None:
         languages = Languages.of(self.workspace, self.arguments, self.all)
@@ -250,7 +266,7 @@ class Results:
             self._forget(rankers)
             self._forget(self.rankers)
         for evaluation in evaluations:
-            name = f"table{str(number).replace(', k = ', '-k')}-{evaluation.setting}"
+            name = f"table{str(number).replace(', k = ', '-k')}-{evaluation.name}"
             caption = f"Table {number}, {about}. {self.workspace.collection.label}, {evaluation.describe()}"
             table = beside_paper(rows, evaluation, paper.TABLES.get(str(number), {}))
             frame = table.assign(row=[row.key for row in rows], run=[row.system for row in rows])

@@ -41,10 +41,14 @@ class Evaluation:
             below all others, as in re-ranking.
         random_documents: The number of random documents.
         runs: Where per-query values are saved with runs of the top documents, or read from if they are there.
+        name: What the files of tables end with; None for the setting.
     """
 
-    def __init__(self, task: LinkTask, setting: Setting, random_documents: int, runs: SavedRuns):
+    def __init__(
+        self, task: LinkTask, setting: Setting, random_documents: int, runs: SavedRuns, name: str | None = None
+    ):
         self.task, self.setting, self.random_documents, self.runs = task, setting, random_documents, runs
+        self.name = name or setting
         self._values: dict[str, pd.DataFrame] = {}
 
     @property

@@ -36,6 +36,11 @@ NAMES = {
     "embedded-as-correlated": "SSI: (U'V)_n + I, n and N as in correlated hashing",
     "correlated-2": "SSI: correlated hashing of 2-grams",
     "correlated-1": "SSI: correlated hashing of words",
+    "correlated-1+2": "SSI: correlated hashing of words and 2-grams",
+    "hash-10M": "SSI: hash kernels, 10M",
+    "own-words": "SSI: U'V, words of each kind of text",
+    "links": "SSI: U'V + I, links partitioned",
+    "documents": "SSI: U'V + I, documents partitioned",
     **{f"symmetric-{dim}": f"SSI: U'U + I, N = {dim}" for dim in (100, 200, 500)},
     **{f"low-rank-{dim}": f"SSI: U'V + I, N = {dim}" for dim in (100, 200, 500)},
     "cl-lsa": "CL-LSA",
@@ -83,6 +88,7 @@ TABLES: dict[str, dict[str, tuple[str, str, str, str]]] = {
         "embedded-as-correlated": ("", "", "", ""),
         "correlated-2": ("300 × 30k", "0.149", "0.559±0.012", "0.249±0.007"),
         "correlated-1": ("300 × 30k", "0.119", "0.614±0.012", "0.263±0.008"),
+        "correlated-1+2": ("", "", "", ""),  # "did not improve over 1-grams alone" (section 4.1)
     },
     "3": {
         "links": ("", "0.407", "0.506±0.012", "0.225±0.007"),
@@ -137,5 +143,15 @@ TABLES: dict[str, dict[str, tuple[str, str, str, str]]] = {
         "english": ("", "1.53", "0.443±0.009", "0.367±0.009"),
         "cross+tfidf": ("", "0.78", "0.499±0.009", "0.380±0.009"),
         "cross+english": ("", "0.60", "0.527±0.009", "0.391±0.009"),
+    },
+    "11": {
+        "tfidf": ("0", "45.60", "", ""),
+        "hash-1M": ("1M", "26.15", "", ""),
+        "hash-3M": ("", "", "", ""),
+        "hash-10M": ("10M", "25.56", "", ""),
+        "embedded-0": ("50 × 30k", "26.98", "", ""),
+        "embedded-1": ("50 × 20k", "26.68", "", ""),
+        "embedded-2": ("50 × 10k", "25.83", "", ""),
+        "own-words": ("", "", "", ""),
     },
 }

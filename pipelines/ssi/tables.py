@@ -47,7 +47,7 @@ def table_2(rankers: Rankers) -> Makers:
             options = {"hash_size": size, "identity": identity}
             yield ssi(f"{key}-{millions(size)}", full_name, f"{millions(size)}{more}", "hash", None, **options)
     yield partial(rankers.embedded, "embedded-as-correlated", frequent, arguments.correlated_dim)
-    for ngrams in (2, 1):
+    for ngrams in (2, 1, "1+2"):
         yield partial(rankers.correlated, ngrams)
 
 
@@ -76,4 +76,18 @@ def table_6(rankers: Rankers) -> Makers:
     yield partial(rankers.correlated, 1)
 
 
-ROWS = {1: table_1, 2: table_2, 4: table_4, 5: table_5, 6: table_6}
+def table_11(rankers: Rankers) -> Makers:
+    """The rows of Table 11: queries and documents of two kinds; and W without an identity, for words of each kind."""
+    arguments = rankers.arguments
+    ssi, dim, words = partial(partial, rankers.ssi), arguments.dim, rankers.words(None)
+    yield partial(rankers.tfidf, None)
+    for size in arguments.hash_sizes:
+        options = {"hash_size": size, "identity": False}
+        yield ssi(f"hash-{millions(size)}", f"hash kernels, {millions(size)}", millions(size), "hash", None, **options)
+    for place, number in enumerate(dict.fromkeys(map(rankers.words, arguments.embedded_terms))):
+        yield partial(rankers.embedded, f"embedded-{place}", number)
+    name, options = f"W = U'V, words of each kind, N = {dim}", {"dim": dim, "embedded_terms": words}
+    yield ssi("own-words", name, f"2 × {dim} × {words:,}", "low-rank", None, shared_vocabulary=False, **options)
+
+
+ROWS = {1: table_1, 2: table_2, 4: table_4, 5: table_5, 6: table_6, 11: table_11}

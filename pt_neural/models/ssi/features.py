@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, hstack
 
 from pt_neural._arguments import checked_choice
 from pt_neural._files import ArtifactError, finite, load_array, read_object, write_array, write_json
@@ -20,6 +20,7 @@ from pt_neural.text.vocabulary import OwnIds
 MIN_DOCUMENTS = 2  # of a 2-gram; in a single document all words would be equal neighbours
 
 Side = Literal["query", "document"]
+Ngrams = Literal[1, 2, "1+2"]
 
 
 class TextVectors(NamedTuple):
@@ -121,17 +122,18 @@ class Features:
 
 
 class CorrelatedHashing:
-    """Replaces words or 2-grams by the frequent words that they occur with (SSI paper, section 2.2.3, algorithm 1).
+    """Replaces words, 2-grams, or both by the frequent words that they occur with (SSI paper, algorithm 1).
 
     Hash kernels let pairs of words share a weight at random; here words share the weights of frequent words of similar
     meaning. Each feature becomes its ``bins`` nearest ones of the F most frequent words, by their DICE coefficients.
 
     Args:
-        neighbours: S_1 to S_k of each feature, int32 of shape ``(features, bins)``; -1 where there are fewer.
+        neighbours: S_1 to S_k of each feature, int32 of shape ``(features, bins)``; -1 where there are fewer. Those of
+            words come before those of 2-grams.
         coefficients: Their DICE coefficients, float32 of the same shape.
         frequent: F.
-        bigrams: Weighs 2-grams if they are the features; None if words are, including the frequent ones, as in
-            algorithm 1.
+        bigrams: Weighs 2-grams if they are among the features; None if only words are, including the frequent ones, as
+            in algorithm 1.
     """
 
     def __init__(
@@ -154,30 +156,47 @@ class CorrelatedHashing:
         *,
         frequent: int,
         bins: int,
-        ngrams: Literal[1, 2],
+        ngrams: Ngrams,
         sublinear_tf: bool,
         verbose: bool,
     ) -> Self:
         """Count which words occur in the same documents.
 
-        ``sequences`` are ids of the vocabulary, whose words are by falling frequency: features, words or 2-grams, are
-        mapped to ``bins`` (k) of its first ``frequent`` (F) words.
+        ``sequences`` are ids of the vocabulary, whose words are by falling frequency: features, which are words,
+        2-grams, or both, are mapped to ``bins`` (k) of its first ``frequent`` (F) words.
         """
         words = bag_of_words(sequences, len(vocabulary))
         frequent = min(frequent, len(vocabulary))
         features, tf_idf = words, None
-        if ngrams == 2:
+        if ngrams != 1:
             bigrams = Bigrams.build(sequences, len(vocabulary), min_documents=MIN_DOCUMENTS)
             features = bag_of_words(bigrams.sequences(sequences), len(bigrams))
+            if ngrams == "1+2":
+                features = csr_array(hstack([words, features], format="csr"))
             tf_idf = TfIdf(bigrams, sublinear_tf=sublinear_tf)
         neighbours = dice_neighbours(features, words[:, :frequent], bins, verbose=verbose)
         return cls(*neighbours, frequent, bigrams=tf_idf)
 
     def features(self, words: csr_array, sequences: PackedSequences) -> csr_array:
         """Texts over hashed features, ``(texts, F)``: the vectors a and b of algorithm 1."""
+        found = words
         if self.bigrams is not None:
-            words = self.bigrams.of_sequences(self.bigrams.vocabulary.sequences(sequences))
-        return csr_array(words @ self._map)
+            found = self.bigrams.of_sequences(self.bigrams.vocabulary.sequences(sequences))
+            if self._num_words:
+                found = hstack([words, found], format="csr")
+        return csr_array(found @ self._map)
+
+    @property
+    def _num_words(self) -> int:
+        """How many of the features are words."""
+        return len(self.neighbours) - (0 if self.bigrams is None else len(self.bigrams.vocabulary))
+
+    @property
+    def ngrams(self) -> Ngrams:
+        """What the features are."""
+        if self.bigrams is None:
+            return 1
+        return "1+2" if self._num_words else 2
 
     @property
     def bins(self) -> int:
@@ -194,13 +213,13 @@ class CorrelatedHashing:
 
     def _number(self, text: str, vocabulary: Vocabulary) -> int:
         words = vocabulary.ids(text.split())
-        if self.bigrams is None and len(words) == 1 and words[0] >= 0:
+        if self._num_words and len(words) == 1 and words[0] >= 0:
             return int(words[0])
         if self.bigrams is not None and len(words) == 2:
             found = self.bigrams.vocabulary.sequences(PackedSequences.from_lists([words]))
             if len(found.terms):
-                return int(found.terms[0])
-        kind = "words" if self.bigrams is None else "2-grams"
+                return self._num_words + int(found.terms[0])
+        kind = {1: "words", 2: "2-grams", "1+2": "words and 2-grams"}[self.ngrams]
         raise KeyError(f"{text!r} is not one of the {len(self.neighbours):,} {kind} that are hashed")
 
     def save(self, directory: Path) -> None:
@@ -227,9 +246,11 @@ class CorrelatedHashing:
                 bigrams = TfIdf(Bigrams.load(directory / "bigrams"), sublinear_tf=sublinear_tf)
             if bigrams is not None and bigrams.vocabulary.num_terms != num_words:
                 raise ValueError(f"the 2-grams are of {bigrams.vocabulary.num_terms:,} words, not {num_words:,}")
-            number = num_words if bigrams is None else len(bigrams.vocabulary)
-            if len(neighbours) != number:
-                raise ValueError(f"{len(neighbours):,} features have neighbours, not {number:,}")
+            pairs = 0 if bigrams is None else len(bigrams.vocabulary)
+            if len(neighbours) != num_words + pairs and (bigrams is None or len(neighbours) != pairs):
+                raise ValueError(
+                    f"{len(neighbours):,} features have neighbours, of {num_words:,} words and {pairs:,} 2-grams"
+                )
             return cls(neighbours, coefficients, weighing["frequent"], bigrams=bigrams)
         except (KeyError, TypeError, ValueError) as error:
             raise ArtifactError(f"{directory / 'hashing.json'} does not fit the other files: {error!r}") from None

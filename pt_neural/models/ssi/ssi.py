@@ -15,7 +15,7 @@ from pt_neural._arguments import checked_choice, checked_number
 from pt_neural._evaluation import RankLoss
 from pt_neural._files import ArtifactError, read_tensors, write_tensors
 from pt_neural._messages import say
-from pt_neural.models.ssi.features import CorrelatedHashing, Features, Side, training_texts
+from pt_neural.models.ssi.features import CorrelatedHashing, Features, Ngrams, Side, training_texts
 from pt_neural.models.ssi.learning import Learner, Task, pair_of_numbers
 from pt_neural.models.ssi.network import Network, Shape, random_vectors
 from pt_neural.rankers.columns import distinct_queries
@@ -128,8 +128,8 @@ class SSI(RepresentationRanker, pt.Estimator):
         nonzeros: Weights that ``"sparse"`` keeps in each row of W (p in algorithm 2).
         rounds: How often ``"sparse"`` drops weights and trains again, the same share of each row each time.
         hash_size: Number of weights of ``"hash"`` (H in equation 5).
-        ngrams: Whether ``"correlated-hash"`` replaces words (1) by frequent words, or 2-grams in at least two
-            documents (2).
+        ngrams: What ``"correlated-hash"`` replaces by frequent words: words (1), 2-grams in at least two documents (2),
+            or both (``"1+2"``).
         bins: How many frequent words replace each of them (k in equation 6).
         hashed_dim: N of its second model; None for ``dim``.
         training: How to train; None for stochastic gradient descent on the margin ranking loss with a fixed learning
@@ -199,7 +199,7 @@ class SSI(RepresentationRanker, pt.Estimator):
         nonzeros: int = 100,
         rounds: int = 3,
         hash_size: int = 1_000_000,
-        ngrams: int = 1,
+        ngrams: Ngrams = 1,
         bins: int = 5,
         hashed_dim: int | None = None,
         **options: Unpack[LearnedOptions],
@@ -218,7 +218,7 @@ class SSI(RepresentationRanker, pt.Estimator):
         self.nonzeros = checked_number("nonzeros", nonzeros, int, least=1)
         self.rounds = checked_number("rounds", rounds, int, least=1)
         self.hash_size = checked_number("hash_size", hash_size, int, least=1)
-        self.ngrams = checked_choice("ngrams", ngrams, (1, 2))
+        self.ngrams = checked_choice("ngrams", ngrams, (1, 2, "1+2"))
         self.bins = checked_number("bins", bins, int, least=1)
         self.hashed_dim = checked_number("hashed_dim", hashed_dim, int, least=1, optional=True)
         super().__init__(**options)
@@ -559,7 +559,8 @@ class SSI(RepresentationRanker, pt.Estimator):
             raise ArtifactError(
                 f"{directory / 'features.json'} is damaged: it does not fit the settings in config.json"
             )
-        if hashing is not None and hashing.frequent != min(self.embedded_terms, len(features.documents.vocabulary)):
+        frequent = min(self.embedded_terms, len(features.documents.vocabulary))
+        if hashing is not None and (hashing.frequent, hashing.ngrams) != (frequent, self.ngrams):
             raise ArtifactError(f"{directory / 'hashing'} is damaged: it does not fit the vocabulary and the settings")
 
     def __repr__(self) -> str:

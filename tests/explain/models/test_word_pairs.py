@@ -41,8 +41,9 @@ CASES = {
     "two vocabularies": {"shared_vocabulary": False},
     "hashed words": {"kind": "correlated-hash", "embedded_terms": 6, "bins": 3},
     "hashed 2-grams": {"kind": "correlated-hash", "embedded_terms": 6, "bins": 3, "ngrams": 2},
+    "hashed words and 2-grams": {"kind": "correlated-hash", "embedded_terms": 6, "bins": 3, "ngrams": "1+2"},
 }
-HASHED = ["hashed words", "hashed 2-grams"]
+HASHED = ["hashed words", "hashed 2-grams", "hashed words and 2-grams"]
 
 
 @pytest.fixture(scope="module")

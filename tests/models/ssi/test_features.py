@@ -8,7 +8,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from pt_neural._files import ArtifactError
-from pt_neural.models.ssi.features import CorrelatedHashing, Features, split_text
+from pt_neural.models.ssi.features import CorrelatedHashing, Features, Ngrams, split_text
 from pt_neural.text import PackedSequences, TfIdf, Vocabulary, pack_texts, tokenise_packed
 
 # Three frequent words; each rare one occurs with some of them more than with others.
@@ -60,15 +60,14 @@ def nearest(feature: str, vocabulary: Vocabulary, k: int) -> list[tuple[str, flo
     return [(word, -negative) for negative, _, word in sorted(found)[:k]]
 
 
-def hashed_features(vocabulary: Vocabulary, ngrams: int) -> list[str]:
-    """All words, or all 2-grams of at least two texts."""
-    if ngrams == 1:
-        return vocabulary.terms
+def hashed_features(vocabulary: Vocabulary, ngrams: Ngrams) -> list[str]:
+    """All words, all 2-grams of at least two texts, or both."""
     counts = Counter(feature for text in TEXTS for feature in set(features_of(text, 2)))
-    return [feature for feature, count in counts.items() if count >= 2]
+    bigrams = [feature for feature, count in counts.items() if count >= 2]
+    return {1: vocabulary.terms, 2: bigrams, "1+2": [*vocabulary.terms, *bigrams]}[ngrams]
 
 
-def built(sequences, vocabulary, *, bins: int, ngrams: int = 1) -> CorrelatedHashing:
+def built(sequences, vocabulary, *, bins: int, ngrams: Ngrams = 1) -> CorrelatedHashing:
     return CorrelatedHashing.build(sequences, vocabulary, frequent=FREQUENT, bins=bins, ngrams=ngrams, **LIMITS)
 
 
@@ -79,7 +78,7 @@ def test_the_collection_is_what_the_tests_take_it_for(vocabulary):
     assert {"war ship", "ship sea"} <= set(hashed_features(vocabulary, 2))
 
 
-@pytest.mark.parametrize(("ngrams", "bins"), [(1, 1), (1, 5), (2, 2)])
+@pytest.mark.parametrize(("ngrams", "bins"), [(1, 1), (1, 5), (2, 2), ("1+2", 2)])
 def test_neighbours_have_the_largest_dice_coefficients(sequences, vocabulary, ngrams, bins):
     hashing = built(sequences, vocabulary, bins=bins, ngrams=ngrams)
     features = hashed_features(vocabulary, ngrams)
@@ -89,7 +88,7 @@ def test_neighbours_have_the_largest_dice_coefficients(sequences, vocabulary, ng
         expected = nearest(feature, vocabulary, bins)
         assert found["word"].tolist() == [word for word, _ in expected]
         np.testing.assert_allclose(found["dice"], [dice for _, dice in expected], atol=1e-6)
-    assert len(hashing.nearest("ship sea" if ngrams == 2 else "frigate", vocabulary, k=1)) == 1
+    assert len(hashing.nearest("frigate" if ngrams == 1 else "ship sea", vocabulary, k=1)) == 1
 
 
 def algorithm_1(q: dict[str, float], vocabulary: Vocabulary, k: int) -> np.ndarray:
@@ -103,7 +102,7 @@ def algorithm_1(q: dict[str, float], vocabulary: Vocabulary, k: int) -> np.ndarr
     return a
 
 
-@pytest.mark.parametrize(("ngrams", "bins"), [(1, 1), (1, 5), (2, 2)])
+@pytest.mark.parametrize(("ngrams", "bins"), [(1, 1), (1, 5), (2, 2), ("1+2", 2)])
 def test_features_are_those_of_algorithm_1(sequences, vocabulary, ngrams, bins):
     hashing = built(sequences, vocabulary, bins=bins, ngrams=ngrams)
     texts = [*TEXTS, "corvette frigate frigate lagoon war", "ship sea ship sea war ship", "zebra", "unicorn war"]
@@ -112,10 +111,9 @@ def test_features_are_those_of_algorithm_1(sequences, vocabulary, ngrams, bins):
     known = set(hashed_features(vocabulary, ngrams))
     expected = []
     for row, text in enumerate(texts):
-        if ngrams == 1:
-            q = {word: float(words[row, vocabulary.terms.index(word)]) for word in set(text.split()) & known}
-        else:
-            q = tf_idf_of_bigrams(text, known)
+        q = {word: float(words[row, vocabulary.terms.index(word)]) for word in set(text.split()) & known}
+        if ngrams != 1:
+            q |= tf_idf_of_bigrams(text, known)
         expected.append(algorithm_1(q, vocabulary, bins))
     np.testing.assert_allclose(hashing.features(words, packed_texts).toarray(), expected, atol=1e-6)
     assert np.count_nonzero(np.sum(expected, axis=1)) > 5
@@ -161,6 +159,9 @@ def test_what_is_not_hashed_is_named(sequences, vocabulary):
     for bigram in ("frigate", "zebra ship", "sea war", "war ship sea"):
         with pytest.raises(KeyError, match=f"'{bigram}' is not one of the . 2-grams that are hashed"):
             built(sequences, vocabulary, bins=2, ngrams=2).nearest(bigram, vocabulary, k=3)
+    for text in ("zebra", "sea war", "war ship sea"):
+        with pytest.raises(KeyError, match=f"'{text}' is not one of the 1. words and 2-grams that are hashed"):
+            built(sequences, vocabulary, bins=2, ngrams="1+2").nearest(text, vocabulary, k=3)
 
 
 def test_in_a_small_vocabulary_every_word_is_its_own_first_neighbour(sequences, vocabulary):
@@ -179,7 +180,7 @@ def test_neighbours_must_be_frequent_words():
             CorrelatedHashing(neighbours, coefficients, frequent)
 
 
-@pytest.mark.parametrize("ngrams", [1, 2])
+@pytest.mark.parametrize("ngrams", [1, 2, "1+2"])
 def test_saving_and_loading_give_the_same_features(sequences, vocabulary, ngrams, tmp_path):
     hashing = built(sequences, vocabulary, bins=2, ngrams=ngrams)
     hashing.save(tmp_path / "hashing")
@@ -188,7 +189,8 @@ def test_saving_and_loading_give_the_same_features(sequences, vocabulary, ngrams
     np.testing.assert_array_equal(
         again.features(words, sequences).toarray(), hashing.features(words, sequences).toarray()
     )
-    feature = hashed_features(vocabulary, ngrams)[0]
+    assert again.ngrams == ngrams
+    feature = hashed_features(vocabulary, ngrams)[-1]
     assert again.nearest(feature, vocabulary, 2).equals(hashing.nearest(feature, vocabulary, 2))
 
 
@@ -220,12 +222,12 @@ def test_damaged_files_are_named(sequences, vocabulary, tmp_path):
 # All features of a text
 
 
-@pytest.fixture(params=["words", "hashed words", "hashed 2-grams", "two vocabularies"])
+@pytest.fixture(params=["words", "hashed words", "hashed 2-grams", "hashed words and 2-grams", "two vocabularies"])
 def features(request, sequences, vocabulary) -> Features:
     documents = TfIdf(vocabulary, sublinear_tf=True)
     if request.param == "two vocabularies":
         return Features(TfIdf(Vocabulary.build([["sea", "ship"], ["ship"]]), sublinear_tf=True), documents)
-    ngrams = {"words": None, "hashed words": 1, "hashed 2-grams": 2}[request.param]
+    ngrams = {"words": None, "hashed words": 1, "hashed 2-grams": 2, "hashed words and 2-grams": "1+2"}[request.param]
     hashing = None if ngrams is None else built(sequences, vocabulary, bins=2, ngrams=ngrams)
     return Features(documents, documents, hashing)
 

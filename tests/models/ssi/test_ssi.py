@@ -434,7 +434,10 @@ def test_an_interrupted_training_keeps_the_best_so_far(monkeypatch):
     assert np.isfinite(model.transform(CANDIDATES)["score"]).all()
 
 
-@pytest.mark.parametrize("options", [{"kind": "correlated-hash", "ngrams": 2}, {"shared_vocabulary": False}])
+@pytest.mark.parametrize(
+    "options",
+    [*({"kind": "correlated-hash", "ngrams": ngrams} for ngrams in (2, "1+2")), {"shared_vocabulary": False}],
+)
 def test_text_and_forward_index_train_alike(tmp_path, options):
     by_text, frame = fit(**options), CANDIDATES[["qid", "query", "docno"]]
     forward = pn.ForwardIndex.build(tmp_path / "forward", DOCUMENTS, verbose=False)
