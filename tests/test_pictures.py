@@ -192,6 +192,8 @@ def of_pipelines(kind: str) -> dict[str, Callable[[], object]]:
     spent = pd.DataFrame(random.uniform(1, 90, (len(rankers), 2)), index=rankers, columns=["fit, s", "ms a query"])
     spent = spent.assign(alone=random.uniform(size=len(rankers)), mixed=random.uniform(size=len(rankers)))
     gains = pd.DataFrame({"system": names, **{measure: random.normal(size=len(names)) for measure in measures}})
+    recalls = np.arange(1, 101) / 100
+    curves_by_recall = pd.DataFrame({"recall": recalls, **{name: random.random() / (1 + recalls) for name in names}})
     topics = pd.DataFrame({"qid": one.index, "query": ["some words"] * 20 + ["more of these words than before"] * 20})
     return {
         "alpha": lambda: alpha_picture(curves, "Mixtures with BM25"),
@@ -208,6 +210,7 @@ def of_pipelines(kind: str) -> dict[str, Callable[[], object]]:
         "sizes": lambda: duet.learning_curves(sized),
         "gains": lambda: match_tensor.relative_bars(gains, [measures[:2], measures[2:]], names[0]),
         "relative sizes": lambda: match_tensor.learning_curves(sized, "nDCG@10"),
+        "precision by recall": lambda: match_tensor.precision_recall(curves_by_recall),
         "precision": lambda: ssi.scatter(one[names[:3]]),
         "steps": lambda: ssi.learning_curves(steps),
     }

@@ -1,5 +1,7 @@
 """Tables 3 to 5, Figures 3 and 4 of the Match-Tensor paper (Jaech et al., 2017), on any dataset with training queries.
 
+With Figure 4 comes a picture of precision by recall, of which section 6.3 tells.
+
 All rankers re-rank the same candidates, the top k of BM25. The networks have the paper's sizes; the defaults are a
 sample of the queries, which two cores train in minutes. The negatives are documents judged not relevant if there are
 any, else retrieved ones. Ten groups per step and a learning rate of 0.003 suit a few thousand training queries; the
@@ -92,6 +94,9 @@ class Results:
         self._save("figure4", gains, f"Figure 4, difference from {BASELINE} in percent")
         panels = [list(map(str, BY_QUERY)), [AUC, AUC_BY_QUERY]]
         self.workspace.save_picture("figure4", figures.relative_bars(gains, panels, BASELINE))
+        precisions = self.test.precisions([BASELINE, *names])
+        self._save("precision-recall", precisions[9::10].round(4), "Section 6.3, precision by recall over all queries")
+        self.workspace.save_picture("precision-recall", figures.precision_recall(precisions))
 
     def save_table3(self) -> None:
         """Table 3: bi-LSTMs relative to convolutions."""

@@ -3,16 +3,18 @@
 import shutil
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import pandas as pd
 from ir_measures import nDCG
 
 from pipelines.common.collection import Split
 from pipelines.common.comparison import Comparison, System, mean_with_deviation
 from pipelines.common.runs import SavedRuns
-from pt_neural.experiment import auc, auc_per_query, expected_reciprocal_rank
+from pt_neural.experiment import auc, auc_per_query, expected_reciprocal_rank, precision_recall
 
 ERR = [expected_reciprocal_rank(10)] if shutil.which("perl") else []
 BY_QUERY = [nDCG @ 1, nDCG @ 3, nDCG @ 10, *ERR]
+RECALLS = np.arange(1, 101) / 100
 AUC, AUC_BY_QUERY = "AUC", "AUC by query"
 MEASURES = [AUC, AUC_BY_QUERY, *map(str, BY_QUERY)]
 
@@ -45,6 +47,14 @@ class Evaluation:
         values[AUC_BY_QUERY] = [auc_per_query(run, qrels).mean() for run in runs]
         return pd.DataFrame(values, index=list(self.comparison.frames[name]))[MEASURES]
 
+    def precisions(self, names: Sequence[str]) -> pd.DataFrame:
+        """The precision of each system at each recall, the mean over seeds: ``recall`` and one column per system."""
+        columns = {}
+        for name in names:
+            curves = [precision_recall(run, self.split.qrels) for run in self.runs(name)]
+            columns[name] = np.mean([precision_at(RECALLS, curve) for curve in curves], axis=0)
+        return pd.DataFrame({"recall": RECALLS, **columns})
+
     def table(self, names: Sequence[str]) -> pd.DataFrame:
         """One row per system and one text column per measure: the mean, with the deviation over several seeds."""
         rows = [{"system": name, **self.by_seed(name).apply(mean_with_deviation)} for name in names]
@@ -59,3 +69,8 @@ class Evaluation:
         means = {name: self.by_seed(name).mean() for name in {*baselines, *baselines.values()}}
         rows = [{"system": name, **100 * (means[name] / means[other] - 1)} for name, other in baselines.items()]
         return pd.DataFrame(rows).round(2)
+
+
+def precision_at(recalls: np.ndarray, curve: pd.DataFrame) -> np.ndarray:
+    """The precision at the highest score whose recall is at least so high."""
+    return curve["precision"].to_numpy()[np.searchsorted(curve["recall"].to_numpy(), recalls - 1e-12)]

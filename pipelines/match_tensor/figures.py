@@ -57,3 +57,19 @@ def learning_curves(frame: pd.DataFrame, measure: str) -> plt.Figure:
     legend_outside(ax.figure)
     fit_labels(ax)
     return ax.figure
+
+
+def precision_recall(frame: pd.DataFrame) -> plt.Figure:
+    """Precision by recall over the candidates of all queries, one line per system (section 6.3).
+
+    Args:
+        frame: ``recall`` and one column per system.
+    """
+    ax = new_axes(6.4, 4.0)
+    for number, name in enumerate(frame.columns.drop("recall")):
+        ax.plot(frame["recall"], frame[name], color=COLOURS[number % len(COLOURS)], label=name)
+    ax.set(xlabel="recall", ylabel="precision", xlim=(0, 1), ylim=(0, None))
+    ax.grid(alpha=0.3)
+    legend_outside(ax.figure)
+    fit_labels(ax)
+    return ax.figure

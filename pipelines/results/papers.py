@@ -20,17 +20,23 @@ def paper_figures(ordering: Ordering) -> str:
         return " against ".join(figures) if all(figures) else "–"
     for table in TABLES:
         if (table.pipeline, table.runs, table.measure) == (ordering.pipeline, ordering.runs, ordering.measure):
+            if isinstance(ordering.better, str) and (table.baselines or {}).get(ordering.better) == ordering.worse:
+                return f"{paper_text(table.rows[ordering.better], table)} %"
             figures = [_figure(side, table) for side in sides]
             if None not in figures:
-                return " against ".join(paper_text(figure, table) for figure in figures)
+                unit = " %" if table.baselines else ""
+                return " against ".join(f"{paper_text(figure, table)}{unit}" for figure in figures)
     return "–"
 
 
 def _figure(side: Side, table: PaperTable) -> float | None:
-    """The figure of a system, of the gain of one over another, or of the best of several."""
-    if isinstance(side, list):
-        return max((table.rows[name] for name in side if table.rows.get(name) is not None), default=None)
-    return table.rows.get(side if isinstance(side, str) else side[0])
+    """The figure of a system, or of the best of several; or of the gain of one over another, in a table of gains."""
+    if isinstance(side, tuple):
+        return table.rows.get(side[0]) if table.baselines else None
+    if table.baselines:
+        return None
+    names = side if isinstance(side, list) else [side]
+    return max((table.rows[name] for name in names if table.rows.get(name) is not None), default=None)
 
 
 def _ssi_figure(side: str, measure: str) -> str:

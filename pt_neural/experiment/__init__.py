@@ -25,7 +25,7 @@ from pt_neural.experiment.breakdown import Breakdown, by_length, by_rarity, coun
 from pt_neural.experiment.candidates import CandidateRecall, candidate_recall, keyword_queries, with_random_documents
 from pt_neural.experiment.cross_fitting import CrossFitted, cross_fit
 from pt_neural.experiment.ensembles import CrossValidated, cross_validate
-from pt_neural.experiment.measures import auc, auc_per_query, expected_reciprocal_rank
+from pt_neural.experiment.measures import auc, auc_per_query, expected_reciprocal_rank, precision_recall
 from pt_neural.experiment.pictures import PerQueryScatter, SystemComponents, pca, scatter
 from pt_neural.experiment.statistics import BootstrapIntervals, bootstrap, significance, telescoped_against_full
 from pt_neural.experiment.tunable import Tunable
@@ -63,6 +63,7 @@ __all__ = [
     "over_seeds",
     "pca",
     "per_query",
+    "precision_recall",
     "scatter",
     "significance",
     "standard_errors",

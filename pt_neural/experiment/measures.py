@@ -39,10 +39,49 @@ def auc(run: pd.DataFrame, qrels: pd.DataFrame, *, rel: int = 1, unjudged: Unjud
     from sklearn.metrics import roc_auc_score
 
     candidates = _judged_candidates(run, qrels, rel, unjudged)
+    _require_both(candidates, "ROC curve")
+    return float(roc_auc_score(candidates["relevant"], candidates["score"]))
+
+
+def precision_recall(
+    run: pd.DataFrame, qrels: pd.DataFrame, *, rel: int = 1, unjudged: Unjudged = "non-relevant"
+) -> pd.DataFrame:
+    """Precision by recall over the candidates of all queries together, if those above a score count as relevant.
+
+    The Match-Tensor paper says of it that "the Precision of the model is higher than the others at all values of
+    Recall" (section 6.3). As for :func:`auc`, scores of different queries are compared, and recall is that of the
+    relevant documents in the run. It is computed by scikit-learn's ``precision_recall_curve``.
+
+    Args:
+        run: Result frame: ``qid, docno, score``.
+        qrels: Judgements: ``qid, docno, label``.
+        rel: The smallest label of a relevant document.
+        unjudged: Whether candidates without a judgement are ``"non-relevant"`` or ``"left out"``.
+
+    Returns:
+        Frame with ``recall`` and ``precision``, by falling score; a row for each distinct score.
+
+    Raises:
+        ValueError: If no candidate is relevant, or if all are.
+
+    Example::
+
+        curve = precision_recall((candidates >> match_tensor).transform(topics), qrels)
+        curve.plot("recall", "precision")
+    """
+    from sklearn.metrics import precision_recall_curve
+
+    candidates = _judged_candidates(run, qrels, rel, unjudged)
+    _require_both(candidates, "curve of precision by recall")
+    precision, recall, _ = precision_recall_curve(candidates["relevant"], candidates["score"])
+    return pd.DataFrame({"recall": recall, "precision": precision})[-2::-1].reset_index(drop=True)
+
+
+def _require_both(candidates: pd.DataFrame, curve: str) -> None:
+    """Raise ValueError unless some candidates are relevant and some are not."""
     if candidates["relevant"].nunique() < 2:
         problem = "all candidates are relevant" if candidates["relevant"].any() else "no candidate is relevant"
-        raise ValueError(f"{problem}, so there is no ROC curve; are run and qrels of the same split?")
-    return float(roc_auc_score(candidates["relevant"], candidates["score"]))
+        raise ValueError(f"{problem}, so there is no {curve}; are run and qrels of the same split?")
 
 
 def auc_per_query(

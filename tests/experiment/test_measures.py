@@ -6,7 +6,7 @@ import pandas as pd
 import pyterrier as pt
 import pytest
 
-from pt_neural.experiment import auc, auc_per_query, expected_reciprocal_rank
+from pt_neural.experiment import auc, auc_per_query, expected_reciprocal_rank, precision_recall
 
 
 @pytest.fixture
@@ -43,6 +43,16 @@ def test_auc_by_hand(run, qrels):
     assert auc_per_query(run, qrels, unjudged="left out").to_dict() == {"q1": 1.0}
 
 
+def test_precision_by_recall_by_hand(run, qrels):
+    # by score: 9, 8 (relevant), 3 (relevant), 2, 1
+    curve = precision_recall(run, qrels)
+    assert curve["recall"].tolist() == [0, 0.5, 1, 1, 1]
+    assert curve["precision"].tolist() == pytest.approx([0, 1 / 2, 2 / 3, 2 / 4, 2 / 5])
+    assert precision_recall(run, qrels, rel=2)["precision"].tolist() == pytest.approx([0, 0, 1 / 3, 1 / 4, 1 / 5])
+    curve = precision_recall(run, qrels, unjudged="left out")  # 8 and 3, and 2
+    assert curve["precision"].tolist() == pytest.approx([1, 1, 2 / 3])
+
+
 def test_auc_is_the_share_of_pairs_in_order():
     random = np.random.default_rng(2)
     run = pd.DataFrame({"qid": np.repeat([f"q{i}" for i in range(6)], 20), "docno": [f"d{i}" for i in range(20)] * 6})
@@ -67,6 +77,8 @@ def test_clear_errors_of_auc(run, qrels):
         auc(run, qrels.assign(label=0))
     with pytest.raises(ValueError, match="no candidate is relevant"):
         auc(run, qrels.assign(qid="elsewhere"))
+    with pytest.raises(ValueError, match="no candidate is relevant, so there is no curve of precision by recall"):
+        precision_recall(run, qrels.assign(label=0))
     with pytest.raises(ValueError, match="all candidates are relevant"):
         auc(run, qrels[qrels["label"] > 0], unjudged="left out")
     with pytest.raises(ValueError, match="unjudged must be one of"):

@@ -11,7 +11,7 @@ from pipelines.common.collection import Split, load
 from pipelines.common.runs import SavedRuns
 from pipelines.match_tensor import __main__ as match_tensor
 from pipelines.match_tensor import figures
-from pipelines.match_tensor.evaluation import MEASURES, Evaluation
+from pipelines.match_tensor.evaluation import MEASURES, Evaluation, precision_at
 from pipelines.match_tensor.examples import first_words, misordered
 from pipelines.match_tensor.rankers import ALL
 
@@ -57,6 +57,21 @@ def test_figure_4_is_relative_to_bm25(results, folder):
     qrels = load(f"neural:folder:{folder}").test.qrels
     labels = run.merge(qrels, how="left", on=["qid", "docno"])["label"]
     assert values["AUC"]["SSM"] == pytest.approx(roc_auc_score(labels > 0, run["score"]), abs=1e-4)
+
+
+@pytest.mark.long
+def test_precision_by_recall_of_each_ranker(results):
+    frame = pd.read_csv(results / "precision-recall.csv")
+    assert frame.columns.tolist() == ["recall", "BM25", *OURS, "DRMM"]
+    assert frame["recall"].tolist() == pytest.approx([number / 10 for number in range(1, 11)])
+    assert frame.min().min() >= 0
+    assert frame.max().max() <= 1
+    assert (results / "precision-recall.png").stat().st_size > 10_000
+
+
+def test_precision_is_that_of_the_fewest_documents_with_so_much_recall():
+    curve = pd.DataFrame({"recall": [0, 0.5, 1, 1], "precision": [0, 0.5, 2 / 3, 0.5]})
+    assert precision_at(np.array([0.25, 0.5, 0.51, 1.0]), curve).tolist() == [0.5, 0.5, 2 / 3, 2 / 3]
 
 
 @pytest.mark.long
@@ -116,7 +131,7 @@ def test_rows_parts_and_seeds_are_chosen(run, tmp_path):
     options = ["--models", "drmm", "--parts", "table3", "table4", "figure3", "table5", "--ensembles", "test"]
     results = run(match_tensor, *SMALL, *options, "--seeds", "13", "14", out=tmp_path)
     assert {path.stem for path in results.glob("*.csv")} == {
-        *("figure4", "figure4-values", "table4", "table4-values", "histories")
+        *("figure4", "figure4-values", "precision-recall", "table4", "table4-values", "histories")
     }
     assert read(results, "figure4-values").loc["DRMM"].str.contains("±").all()
     assert not read(results, "figure4-values").loc["BM25"].astype(str).str.contains("±").any()

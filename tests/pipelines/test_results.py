@@ -4,14 +4,17 @@ import json
 import sys
 from dataclasses import replace
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import t, ttest_rel
 
+from pipelines import classics, learning_curves
 from pipelines.common.runs import SavedRuns, read_values
 from pipelines.results import __main__ as results
+from pipelines.results import again
 from pipelines.results.choice import (
     choice_picture,
     choice_table,
@@ -21,7 +24,20 @@ from pipelines.results.choice import (
 )
 from pipelines.results.folders import UNFINISHED, result_folders
 from pipelines.results.keeping import KEPT
-from pipelines.results.orderings import LEVEL, ORDERINGS, WITHOUT_SEED, Ordering, outcome_of, p_value
+from pipelines.results.orderings import (
+    BY_SIZE,
+    LEVEL,
+    ORDERINGS,
+    WITH_RECIPES,
+    WITHOUT_SEED,
+    Ordering,
+    outcome_of,
+    p_value,
+    trend_of,
+    with_queries,
+)
+from pipelines.results.papers import paper_figures
+from pipelines.results.peers import peer_section
 from pipelines.ssi import paper as ssi
 
 ROOT = Path(__file__).parents[2]
@@ -159,8 +175,7 @@ def test_gains_are_compared_relative_to_what_gains(out):
 def written(out, monkeypatch, folder):
     """The page from these results."""
     page = folder / "RESULTS.md"
-    kept, choice = folder / "kept", folder / "rankers.csv"
-    arguments = {"--out": out, "--kept": kept, "--page": page, "--choice": choice}
+    arguments = {"--out": out, "--kept": folder / "kept", "--page": page, "--pictures": folder}
     monkeypatch.setattr(sys, "argv", ["results", *(str(part) for pair in arguments.items() for part in pair)])
     results.main()
     return page.read_text()
@@ -287,3 +302,118 @@ def test_the_picture_of_the_choice_names_each_ranker(costs):
     assert {text.get_text() for text in mixed.texts} == {"DSSM", "Duet"}
     assert mixed.collections[0].get_offsets()[:, 1].tolist() == pytest.approx([0.1, 0.2])
     assert alone.get_xscale() == "log"
+
+
+def test_the_papers_figures_stand_beside_their_orderings():
+    figures = {each.says: paper_figures(each) for each in ORDERINGS}
+    assert figures["the Duet is better than its local part"] == "0.530 against 0.451"
+    assert figures["the Duet is better than the best baseline"] == "0.530 against 0.483"
+    assert figures["a window of 3 is better than one of 1"] == "0.449 against 0.443"
+    assert figures["SSM gains more from BM25 than Match-Tensor"] == "+1.33 % against +0.54 %"
+    assert figures["low-rank W is better than TFIDF"] == "0.517±0.011 against 0.329±0.010"
+    assert figures["bi-LSTMs are better than convolutions for SSM"] == "+0.67 %"
+    for only_words in ("DSSM is better than LSA", "Match-Tensor is better than SSM"):
+        assert figures[only_words] == "–"
+
+
+def test_orderings_of_recipes_name_rankers_of_their_pipelines():
+    names = {"BM25", *classics.MODELS}
+    assert all({each.better, each.worse} <= names for each in WITH_RECIPES)
+    names = {"BM25", *(spec.name for spec in learning_curves.ALL.values())}
+    assert all({each.better, each.worse} <= names for each in BY_SIZE)
+
+
+@pytest.fixture
+def curves(tmp_path):
+    """Learning curves of two rankers, of which CLSM gains with more queries."""
+    random, runs, rows = np.random.default_rng(4), {"BM25": np.full(30, 0.5)}, []
+    for system, values in {"DSSM": (0.3, 0.4), "CLSM": (0.2, 0.5)}.items():
+        for size, mean in zip((1000, 3000), values, strict=True):
+            for seed in (1, 2, 3):
+                noise = random.normal(scale=0.01, size=30)
+                runs[f"{system}, {size:,} queries, seed {seed}"] = mean + noise
+            rows += [
+                {"system": system, "kind": kind, "queries": size, "nDCG@10": mean, "sd": 0.01}
+                for kind in ("alone", "mixed")
+            ]
+    folder = save(tmp_path, "learning-curves", "cacm", "runs", runs)
+    pd.DataFrame(rows).to_csv(folder / "curves.csv", index=False)
+    dev = [0.1, 0.2, 0.3]
+    history = pd.DataFrame({"epoch": range(3), "system": "CLSM, 3,000 queries", "seed": 1, "dev nDCG@10": dev})
+    history.to_csv(folder / "histories.csv")
+    return tmp_path
+
+
+def test_learning_curves_say_what_is_on_its_way(curves, monkeypatch):
+    page = written(curves, monkeypatch, curves)
+    rows = {line.split(" | ")[0]: line.split(" | ")[1:] for line in page.splitlines() if line.startswith("| ")}
+    assert rows["| DSSM"] == ["0.300 ± 0.010", "0.400 ± 0.010 |"]
+    assert rows["| BM25 + CLSM †"] == ["0.200 ± 0.010", "0.500 ± 0.010 |"]
+    first, last, trend = rows["| CLSM is better than DSSM (CLSM, Table 5)"]
+    assert first.startswith("no: -0.")
+    assert last.startswith("yes: +0.")
+    assert trend == "rises |"
+    assert "| CLSM is better than BM25 (CLSM, Table 5)" in rows
+    assert "| the Duet is better than BM25 (Duet, Table 2)" not in rows
+    assert (curves / "learning-curves-cacm.png").stat().st_size > 10_000
+
+
+def test_a_trend_is_tested_over_seeds():
+    """Two seeds are too few, and a difference that one training of three makes is no trend."""
+    ordering = Ordering("x", "y", "z", "p", "r", "DSSM", "BM25")
+    first, last = with_queries(ordering, 1000), with_queries(ordering, 3000)
+    assert (last.better, last.worse) == ("DSSM, 3,000 queries", "BM25")
+    noise = np.random.default_rng(6).normal(scale=0.01, size=30)
+    columns = {"qid": QIDS, "measure": "nDCG@10"}
+
+    def trend(rises):
+        frames = [pd.DataFrame({"system": "BM25", "seed": "", **columns, "value": 0.3})]
+        for seed, rise in enumerate(rises):
+            for queries, value in (("1,000", 0.3 + noise), ("3,000", 0.3 + rise - noise)):
+                frames.append(
+                    pd.DataFrame({"system": f"DSSM, {queries} queries", "seed": str(seed), **columns, "value": value})
+                )
+        return trend_of(first, last, pd.concat(frames))
+
+    assert trend([0.1, 0.11, 0.1]) == "rises"
+    assert trend([-0.1, -0.11, -0.1]) == "falls"
+    assert trend([0.0, 0.0, 0.3]) == "level"
+    assert trend([0.1, 0.11]) is None
+    assert trend_of(first, with_queries(ordering, 9), pd.DataFrame(columns=["system", "measure"])) is None
+
+
+def test_peers_stand_beside_ours(tmp_path):
+    ours, theirs = np.random.default_rng(7).random((2, 30))
+    runs = {"BM25": ours, "KNRM, ours, seed 1": ours, "KNRM, ours, seed 2": ours + 0.1, "ANMM, ours, seed 1": ours}
+    runs |= {f"KNRM, matchzoo-py, seed {seed}": theirs for seed in (1, 2)}
+    save(tmp_path, "peers", "cacm", "runs", runs)
+    section = "".join(peer_section(list(result_folders(tmp_path))))
+    means = f"{ours.mean() + 0.05:.3f} ± 0.071", f"{theirs.mean():.3f} ± 0.000"
+    assert f"| KNRM | {' | '.join(means)} | {ours.mean() + 0.05 - theirs.mean():+.3f}, p = " in section
+    assert "ANMM" not in section  # matchzoo-py's was not run
+    assert "cacm (30 queries; BM25 " in section
+    assert not list(peer_section([]))
+
+
+def test_the_runs_are_repeated_where_their_collections_are(tmp_path, monkeypatch, capsys):
+    values = {"BM25": np.ones(30)}
+    for collection, command in (
+        ("cacm", "python -m pipelines.quickstart --dataset neural:folder:$PT_NEURAL_COLLECTIONS/cacm"),
+        ("neural:pydocs", "python -m pipelines.quickstart --dataset neural:pydocs"),
+    ):
+        folder = save(tmp_path, "quickstart", collection, "runs", values)
+        settings = json.loads((folder / "settings.json").read_text())
+        (folder / "settings.json").write_text(json.dumps({**settings, "command": command}))
+    ran = []
+    monkeypatch.setattr(again.subprocess, "run", lambda words, check: ran.append(words) or CompletedProcess(words, 1))
+    monkeypatch.delenv("PT_NEURAL_COLLECTIONS", raising=False)
+    folders = list(result_folders(tmp_path))
+    again.run_again(folders, Path("out"))
+    (words,) = ran
+    assert words[1:] == ["-m", "pipelines.quickstart", "--dataset", "neural:pydocs", "--out", "out"]
+    printed = capsys.readouterr().out
+    assert "set PT_NEURAL_COLLECTIONS to a folder" in printed
+    assert "failed: its kept results stay as they are" in printed
+    monkeypatch.setenv("PT_NEURAL_COLLECTIONS", "/collections")
+    again.run_again(folders, Path("out"))
+    assert "neural:folder:/collections/cacm" in ran[-1]
