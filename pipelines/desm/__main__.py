@@ -1,13 +1,16 @@
 """Tables 3 and 4 and Figures 1, 4 and 5 of the DESM paper (Mitra et al., 2016), on any dataset.
 
 Table 3 is telescoped: the top k documents of the first stage are re-ranked. In Table 4 all documents are ranked. Beside
-the paper's two pairs of spaces stand the other two (its footnote 2), and DESMs whose vectors are centred.
+the paper's two pairs of spaces stand the other two (its footnote 2), and DESMs whose vectors are centred. --published
+takes the files of the embeddings that the paper published, or any other pair of word2vec files.
 """
 
 import argparse
+import hashlib
 from collections import defaultdict
 from collections.abc import Callable
 from itertools import product
+from pathlib import Path
 
 import pyterrier as pt
 from ir_measures import nDCG
@@ -80,18 +83,23 @@ def options() -> argparse.Namespace:
     )
     arguments.add_argument("--dim", type=int, default=200, help="dimensions of the embeddings (paper: 200) and of LSA")
     arguments.add_argument("--queries", type=int, help="sample size of dev and of test queries; None: all")
+    about = "word2vec files of published embeddings, to be compared with those trained here"
+    arguments.add_argument("--published", nargs=2, metavar=("IN", "OUT"), help=about)
     return parsed(arguments)
 
 
 def models(workspace: Workspace, arguments: argparse.Namespace) -> tuple[Seeds, Seeds]:
     """Each DESM as a re-ranker and as a retriever, by name and by seed."""
     rerankers, retrievers = defaultdict(dict), defaultdict(dict)
+    sources = {}
     for seed in arguments.seeds:
-        trained = embeddings(workspace, arguments.dim, seed)
-        for (variant, (pair, centre)), (corpus, spaces) in product(VARIANTS.items(), trained.items()):
-            name = f"DESM ({variant}, trained on {corpus})"
-            both = workspace.desm(spaces, pair, f"{corpus}-seed{seed}", centre)
-            rerankers[name][seed], retrievers[name][seed] = both
+        for corpus, spaces in embeddings(workspace, arguments.dim, seed).items():
+            sources[f"trained on {corpus}", seed] = f"{corpus}-seed{seed}", spaces
+    if arguments.published:
+        sources["published", arguments.seed] = published(workspace, *arguments.published)
+    for (variant, (pair, centre)), ((source, seed), (label, spaces)) in product(VARIANTS.items(), sources.items()):
+        name = f"DESM ({variant}, {source})"
+        rerankers[name][seed], retrievers[name][seed] = workspace.desm(spaces, pair, label, centre)
     return dict(rerankers), dict(retrievers)
 
 
@@ -142,6 +150,21 @@ def embeddings(workspace: Workspace, dim: int, seed: int) -> dict[str, pn.Embedd
     else:
         print(f"{collection.name} has fewer than {MIN_QUERIES} training queries: no embeddings are trained on queries")
     return {corpus: workspace.spaces(corpus, texts, dim=dim, seed=seed) for corpus, texts in corpora.items()}
+
+
+def published(workspace: Workspace, *paths: str) -> tuple[str, pn.EmbeddingSpaces]:
+    """A label of word2vec files, and the embeddings of the collection's words that are read from them once."""
+    files = [Path(path).resolve() for path in paths]
+    if missing := [str(path) for path in files if not path.is_file()]:
+        raise SystemExit(f"there is no file {' nor '.join(missing)}: --published takes the IN and the OUT vectors")
+    versions = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
+    label = f"published-{hashlib.sha256(repr(versions).encode()).hexdigest()[:8]}"
+    vocabulary = workspace.forward_index().vocabulary
+
+    def build(path: Path) -> None:
+        pn.EmbeddingSpaces.load_word2vec(*files, vocabulary=vocabulary).save(path)
+
+    return label, workspace.built(f"spaces-{label}", build, pn.EmbeddingSpaces.load)
 
 
 if __name__ == "__main__":

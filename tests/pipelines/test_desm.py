@@ -34,6 +34,34 @@ def test_both_tables_and_all_figures(run):
     assert {path.stem for path in results.glob("*.png")} == pictures
 
 
+@pytest.fixture
+def word2vec(folder, tmp_path):
+    """A pair of word2vec files with half of the collection's words, and some other one."""
+    workspace = Workspace(Namespace(out=tmp_path, seeds=[1]), "desm", load(f"neural:folder:{folder}"))
+    words = [*workspace.forward_index().vocabulary.terms[::2], "elsewhere"]
+    random, paths = np.random.default_rng(1), [tmp_path / name for name in ("in.txt", "out.txt")]
+    for path in paths:
+        lines = [f"{word} {' '.join(f'{value:.3f}' for value in random.normal(size=4))}" for word in words]
+        path.write_text("\n".join(lines), encoding="utf-8")
+    return paths
+
+
+def test_published_embeddings_stand_below_those_trained_here(run, word2vec, capsys):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(desm, "embeddings", small_embeddings)
+        patch.setattr(desm, "VARIANTS", {name: desm.VARIANTS[name] for name in ("IN-OUT", "IN-OUT centred")})
+        options = ["--depth", "20", "--dim", "8", "--tables", "3", "--seeds", "1", "2"]
+        results = run(desm, *options, "--published", *map(str, word2vec))
+    systems = pd.read_csv(results / "table3.csv")["system"].tolist()
+    assert systems[2:] == [
+        f"DESM ({variant}, {source})"
+        for variant in ("IN-OUT", "IN-OUT centred")
+        for source in ("trained on documents", "trained on queries", "published")
+    ]
+    with pytest.raises(SystemExit, match=r"there is no file .*none\.txt: --published takes the IN and the OUT vectors"):
+        run(desm, "--published", str(word2vec[0]), "none.txt")
+
+
 def test_both_sides_of_a_mixture_score_every_candidate(folder, tmp_path):
     """Equation 9 by brute force: each side scores every document of the collection."""
     workspace = Workspace(Namespace(out=tmp_path, seeds=[1]), "desm", load(f"neural:folder:{folder}"))
