@@ -21,6 +21,7 @@ _HOMES = {
     "LuceneIndex": "pt_neural.lucene",
     "LuceneShards": "pt_neural.lucene",
     "Mixture": "pt_neural.rankers",
+    "PhraseJoiner": "pt_neural.embeddings",
     "Training": "pt_neural.training",
     "explain": "pt_neural.explain",
     "on_ray": "pt_neural.cluster",

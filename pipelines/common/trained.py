@@ -78,6 +78,7 @@ class TrainedModels(ABC):
     Attributes:
         documents: The forward index of the documents to rank.
         learning: The workspace of the documents and queries to learn from.
+        learning_documents: The forward index of the documents to learn from.
         models: The trained models, by name and seed.
     """
 
@@ -87,6 +88,7 @@ class TrainedModels(ABC):
         self.workspace, self.collection, self.arguments = workspace, workspace.collection, arguments
         self.documents = workspace.forward_index(arguments.fields)
         self.learning = workspace.learning
+        self.learning_documents = self.learning.forward_index(arguments.fields)
         self.models: dict[str, dict[int, pt.Transformer]] = {}
 
     def trained(self, spec: ModelSpec, examples: Sequence[pd.DataFrame] | None = None) -> dict[int, pt.Transformer]:
@@ -106,7 +108,7 @@ class TrainedModels(ABC):
             "dev_measure": self.dev_measure,
         }
         training = pn.Training(seed=seed, **{**shared, **spec.training})
-        documents = self.learning.forward_index(self.arguments.fields)
+        documents = self.learning_documents
         model = spec.model(training=training, documents=documents, fields=documents.fields, **spec.options)
         return self.workspace.trained(model, *examples, documents=self.documents, **spec.fitting)
 

@@ -97,13 +97,26 @@ class Workspace:
             pn.LuceneIndex,
         )
 
-    def forward_index(self, fields: Sequence[str] = FIELDS) -> pn.ForwardIndex:
-        """The term sequences of the collection."""
+    def forward_index(self, fields: Sequence[str] = FIELDS, *, phrases: bool = False) -> pn.ForwardIndex:
+        """The term sequences of the collection; with ``phrases``, those of two words are joined."""
         return self.built(
-            _with_fields("forward", fields),
-            lambda path: pn.ForwardIndex.build(path, self.documents(), fields=fields),
+            _with_fields("forward-phrases" if phrases else "forward", fields),
+            lambda path: pn.ForwardIndex.build(
+                path, self.joined_documents() if phrases else self.documents(), fields=fields
+            ),
             pn.ForwardIndex,
         )
+
+    @cached_property
+    def phrases(self) -> pn.PhraseJoiner:
+        """The phrases of the collection."""
+        return self.built(
+            "phrases", lambda path: pn.PhraseJoiner.learn(self.documents()).save(path), pn.PhraseJoiner.load
+        )
+
+    def joined_documents(self) -> Iterable[dict[str, str]]:
+        """The documents of the collection with the words of phrases joined."""
+        return self.phrases.documents(self.documents())
 
     def documents(self) -> Iterable[dict[str, str]]:
         """The documents of the collection."""

@@ -63,6 +63,7 @@ def options() -> argparse.Namespace:
         default=4,
         help="points of Figure 3; each has twice the queries of the one before",
     )
+    add("--phrases", action="store_true", help="read phrases of two words as one word, as in section 5.1")
     add("--ensembles", choices=["dev", "test"], default="dev", help="queries of Table 4")
     add("--examples", type=int, default=2, help="pairs of documents per ranker in Table 5")
     add("--parts", nargs="*", choices=PARTS, default=list(PARTS), help="what to make besides Figure 4")

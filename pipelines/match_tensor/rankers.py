@@ -1,9 +1,11 @@
 """The rankers of the Match-Tensor paper's tables and figures, each a re-ranker of BM25's candidates."""
 
+import argparse
 from typing import Any
 
 import pt_neural as pn
 from pipelines.common.trained import ModelSpec, RerankingRankers
+from pipelines.common.workspace import Workspace
 
 OURS = {
     "ssm": ModelSpec("SSM", pn.SSM),
@@ -17,7 +19,21 @@ ROWS = tuple(ALL)
 
 
 class Rankers(RerankingRankers):
-    """The rankers of the paper, and DRMM; they use the same training queries and word embeddings."""
+    """The rankers of the paper, and DRMM; they use the same training queries and embeddings, of words or of phrases."""
+
+    def __init__(self, workspace: Workspace, arguments: argparse.Namespace):
+        super().__init__(workspace, arguments)
+        if arguments.phrases:
+            self.documents = workspace.forward_index(arguments.fields, phrases=True)
+            self.learning_documents = self.learning.forward_index(arguments.fields, phrases=True)
+            self.candidates = self.candidates >> workspace.phrases
+            self.learning_candidates = self.learning_candidates >> self.learning.phrases
+
+    def _spaces(self) -> pn.EmbeddingSpaces:
+        if not self.arguments.phrases:
+            return super()._spaces()
+        options = {"dim": self.arguments.dim, "seed": self.arguments.seed}
+        return self.workspace.spaces("phrases", self.workspace.joined_documents, **options)
 
     def spec(self, key: str, *, encoder: str = "lstm", queries: int | None = None) -> ModelSpec:
         """How a ranker is made.

@@ -1,5 +1,6 @@
-"""Word embeddings with both of their matrices, IN and OUT."""
+"""Word embeddings with both of their matrices, IN and OUT; phrases that are read as words."""
 
+from pt_neural.embeddings.phrases import PhraseJoiner
 from pt_neural.embeddings.spaces import EmbeddingSpaces, Space
 
-__all__ = ["EmbeddingSpaces", "Space"]
+__all__ = ["EmbeddingSpaces", "PhraseJoiner", "Space"]

@@ -1,5 +1,6 @@
 import json
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -7,6 +8,7 @@ import pyterrier as pt
 import pytest
 from sklearn.metrics import roc_auc_score
 
+import pt_neural as pn
 from pipelines.common.collection import Split, load
 from pipelines.common.runs import SavedRuns
 from pipelines.match_tensor import __main__ as match_tensor
@@ -14,6 +16,7 @@ from pipelines.match_tensor import figures
 from pipelines.match_tensor.evaluation import MEASURES, Evaluation, precision_at
 from pipelines.match_tensor.examples import first_words, misordered
 from pipelines.match_tensor.rankers import ALL
+from pt_neural.embeddings.phrases import JOINT
 
 UNITS = {"projection": 6, "document_units": 6, "query_units": 4, "hidden": 4}
 TENSOR = {"tensor_size": 4, "filters": 3, "second_filters": 4}
@@ -124,6 +127,17 @@ def test_the_folder_tells_how_the_results_were_made(results):
     assert set(systems) == {*OURS, "DRMM", *(f"{name}{kind}" for name in OURS for kind in (", CNN", ", 6 queries"))}
     for number in (3, 4):
         assert (results / f"figure{number}.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.long
+def test_phrases_are_read_by_all_rankers(run, tmp_path, monkeypatch):
+    learn = partial(pn.PhraseJoiner.learn, min_count=1, threshold=1e-9)  # all pairs of words
+    monkeypatch.setattr(pn.PhraseJoiner, "learn", learn)
+    results = run(match_tensor, *SMALL[:-4], "drmm", "--parts", "--phrases", out=tmp_path)
+    assert len(pd.read_csv(results / "figure4.csv")) == 1
+    (words,) = tmp_path.glob("artifacts/*/forward-phrases")
+    joined = [JOINT in term for term in pn.ForwardIndex(words).vocabulary.terms]
+    assert sum(joined) > len(joined) / 2
 
 
 @pytest.mark.long
