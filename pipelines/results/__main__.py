@@ -32,6 +32,7 @@ from pipelines.results.keeping import KEPT, keep
 from pipelines.results.orderings import ORDERINGS, WITH_RECIPES, Ordering, outcome_of
 from pipelines.results.papers import SSI_MEASURES, TABLES, paper_figures, paper_text
 from pipelines.results.peers import peer_section
+from pipelines.results.shown import shown_section
 from pipelines.ssi import paper as ssi
 from pt_neural.experiment import significance
 
@@ -151,6 +152,7 @@ def page(folders: Sequence[ResultFolder]) -> Iterator[str]:
     if tables:
         yield BESIDE
         yield from tables
+    yield from shown_section(folders)
     yield from learned(folders)
     yield COMMANDS
     yield from commands(folders)

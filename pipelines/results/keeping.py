@@ -6,6 +6,7 @@ from pathlib import Path
 from pipelines.common.arguments import as_json
 from pipelines.common.runs import VALUES, read_values, write_whole
 from pipelines.results.folders import result_folders
+from pipelines.results.shown import SHOWN
 
 KEPT = Path(__file__).parent / "kept"
 PUBLIC = ("command", "pipeline", "collection", "packages", "seconds")  # the other settings name folders of a machine
@@ -27,8 +28,10 @@ def keep(out: Path, kept: Path = KEPT) -> list[str]:
             runs.mkdir(parents=True)
             values = read_values(path).round({"value": DIGITS})
             write_whole(runs / VALUES, lambda file, values=values: values.to_csv(file, index=False))
-        for table in sorted(folder.path.glob("*.csv")):
-            shutil.copyfile(table, kept / name / table.name)
+        shown = {f"{table}.md" for table in SHOWN.get(folder.pipeline, ())}
+        for table in sorted(folder.path.iterdir()):
+            if table.suffix == ".csv" or table.name in shown:
+                shutil.copyfile(table, kept / name / table.name)
         settings = {name: folder.settings[name] for name in PUBLIC if name in folder.settings}
         (kept / name / "settings.json").write_text(as_json(settings), encoding="utf-8")
         names.append(name)

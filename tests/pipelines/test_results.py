@@ -417,3 +417,12 @@ def test_the_runs_are_repeated_where_their_collections_are(tmp_path, monkeypatch
     monkeypatch.setenv("PT_NEURAL_COLLECTIONS", "/collections")
     again.run_again(folders, Path("out"))
     assert "neural:folder:/collections/cacm" in ran[-1]
+
+
+def test_some_tables_stand_as_they_were_written(out, monkeypatch, tmp_path):
+    folder = next(each.path for each in result_folders(out) if each.pipeline == "duet")
+    (folder / "figure4.md").write_text("Figure 4. A caption\n\n| a |\n| --- |\n| 1 |\n")
+    (folder / "figure9.md").write_text("Not shown\n\n| a |\n")
+    page = written(out, monkeypatch, tmp_path)
+    assert "<details><summary>Figure 4. A caption</summary>\n\n| a |\n| --- |\n| 1 |\n\n</details>" in page
+    assert "Not shown" not in page
