@@ -1,10 +1,10 @@
 """Runs and per-query values kept in files, so that an interrupted pipeline continues where it stopped."""
 
-import gzip
 import os
 import re
 from collections.abc import Callable, Mapping
-from functools import partial
+from gzip import GzipFile
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +94,8 @@ def file_name(name: str) -> str:
 def write_whole(path: Path, write: Callable[[Any], None]) -> None:
     """Write a text file completely or not at all; compressed if its name ends with ``.gz``."""
     part = path.with_name(f"part-{path.name}")
-    opened = partial(gzip.open, compresslevel=1) if path.suffix == ".gz" else open  # 9 would take most of the time
-    with opened(part, "wt", encoding="utf-8", newline="") as file:
+    # Without the time, the same text gives the same bytes; level 9 would take most of the time.
+    opened = GzipFile(part, "wb", compresslevel=1, mtime=0) if path.suffix == ".gz" else part.open("wb")
+    with TextIOWrapper(opened, encoding="utf-8", newline="") as file:
         write(file)
     os.replace(part, path)

@@ -7,6 +7,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from functools import cached_property, partial
@@ -81,7 +82,8 @@ class Workspace:
         if not path.exists():
             print(f"building {path}", flush=True)
             started = time.perf_counter()
-            build(path)
+            with suppress(FileExistsError):  # another pipeline may have built it meanwhile
+                build(path)
             self._seconds(name).write_text(f"{time.perf_counter() - started:.3f}\n", encoding="utf-8")
         return load(path)
 

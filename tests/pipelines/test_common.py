@@ -1,6 +1,8 @@
 import argparse
+import gzip
 import shutil
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,7 +16,7 @@ from pipelines import __main__ as listing
 from pipelines.common.arguments import command, grade_scheme
 from pipelines.common.collection import Split, load
 from pipelines.common.comparison import Comparison
-from pipelines.common.runs import SavedRuns
+from pipelines.common.runs import SavedRuns, write_whole
 from pipelines.common.trained import chosen_grades, hard_negatives
 from pipelines.common.workspace import Workspace, _digest, markdown
 from pt_neural.experiment import AlphaCurve
@@ -116,6 +118,28 @@ def test_an_interrupted_run_leaves_no_file(split, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         runs.run("one", interrupted)
     assert not list(tmp_path.glob("*.res.gz"))
+
+
+def test_the_same_text_gives_the_same_bytes_later(tmp_path, monkeypatch):
+    files = []
+    for number, seconds in enumerate((1e9, 1.5e9)):
+        monkeypatch.setattr(time, "time", lambda seconds=seconds: seconds)
+        path = tmp_path / str(number) / "values.csv.gz"
+        path.parent.mkdir()
+        write_whole(path, lambda file: file.write("Königsberg\n"))
+        assert gzip.decompress(path.read_bytes()).decode() == "Königsberg\n"
+        files.append(path.read_bytes())
+    assert files[0] == files[1]
+
+
+def test_an_artifact_that_another_pipeline_built_meanwhile_is_loaded(folder, arguments):
+    workspace = Workspace(arguments, "pipeline", load(f"neural:folder:{folder}"))
+
+    def build(path):
+        path.write_text("theirs")
+        raise FileExistsError(path)
+
+    assert workspace.built("shared", build, Path.read_text) == "theirs"
 
 
 def test_names_and_scores_come_back_as_they_were(tmp_path):
