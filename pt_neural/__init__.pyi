@@ -6,6 +6,7 @@ from pt_neural.catalogue import rankers as rankers
 from pt_neural.cluster.on_ray import on_ray as on_ray
 from pt_neural.datasets.corpus_shards import CorpusShards as CorpusShards
 from pt_neural.datasets.pseudo_queries import pseudo_queries as pseudo_queries
+from pt_neural.embeddings.phrases import PhraseJoiner as PhraseJoiner
 from pt_neural.embeddings.spaces import EmbeddingSpaces as EmbeddingSpaces
 from pt_neural.experiment.alpha import tune_alpha as tune_alpha
 from pt_neural.explain.door import explain as explain
