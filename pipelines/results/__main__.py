@@ -29,7 +29,7 @@ from pipelines.results.choice import (
 from pipelines.results.curves import curve_folders, curve_picture, curve_section, picture_name
 from pipelines.results.folders import MARK, UNFINISHED, ResultFolder, result_folders
 from pipelines.results.keeping import KEPT, keep
-from pipelines.results.orderings import ORDERINGS, WITH_RECIPES, Ordering, outcome_of
+from pipelines.results.orderings import ORDERINGS, WITH_RECIPES, Ordering, Outcome, outcome_of
 from pipelines.results.papers import SSI_MEASURES, TABLES, paper_figures, paper_text
 from pipelines.results.peers import peer_section
 from pipelines.results.shown import shown_section
@@ -52,11 +52,12 @@ values by query were not kept; most are from one seed.
 ORDERED = """\
 ## Orderings of the papers
 
-Each ordering is tested by a t-test of the difference of {measures}. A system that learns from a random start is another
-one after each training, so the variance is that over queries plus, for each system that learns, that over seeds
-(`p_value` in `pipelines/results/orderings.py`). *yes* and *no* are differences with p < 0.05, *level* means that there
-is no significant difference. There is no verdict with fewer than three seeds. The range of the difference over seeds is
-given too. P-values are not corrected for the number of orderings.
+Each ordering is tested by a t-test of the difference of {measures}. A system that learns from a random
+start is another one after each training, so the variance is that over queries plus, for each system that learns, that
+over seeds (`p_value` in `pipelines/results/orderings.py`). *yes* and *no* are differences with p < 0.05, *level* means
+that there is no significant difference. There is no verdict with fewer than three seeds. The range of the difference
+over seeds is given too. P-values are not corrected for the number of orderings. The first table counts an ordering
+once for each collection.
 """
 BESIDE = """\
 ## The papers' tables
@@ -79,6 +80,7 @@ COMMANDS = """\
 `$PT_NEURAL_COLLECTIONS` is a folder of collections in the BEIR layout; `neural:pydocs` is made from installed packages,
 and `irds:vaswani` comes from ir_datasets. The minutes are those of one thread, with another process on the second core.
 """
+Outcomes = dict[Ordering, dict[str, Outcome]]  # by collection
 SSI_TABLES = {  # with what the files of their tables and runs end with
     "1": ("Table 1, limited dictionary, documents as queries", "collection"),
     "2": ("Table 2, all words, documents as queries", "collection"),
@@ -134,16 +136,12 @@ def save_picture(figure: Figure, path: Path) -> None:
 def page(folders: Sequence[ResultFolder]) -> Iterator[str]:
     """The parts of the page."""
     yield INTRODUCTION
-    orderings = [
-        part
-        for paper in dict.fromkeys(ordering.paper for ordering in ORDERINGS)
-        for part in ordering_section(
-            paper, [each for each in (*ORDERINGS, *WITH_RECIPES) if each.paper == paper], folders
-        )
-    ]
-    if orderings:
+    outcomes = outcomes_of((*ORDERINGS, *WITH_RECIPES), folders)
+    if outcomes:
         yield ORDERED.format(measures=" and ".join(sorted({ordering.measure for ordering in ORDERINGS})))
-        yield from orderings
+        yield markdown(verdict_table(outcomes)) + "\n"
+        for paper in dict.fromkeys(ordering.paper for ordering in outcomes):
+            yield from ordering_section(paper, outcomes)
     yield from curve_section(folders, DOCS.relative_to(ROOT))
     yield from choice_section(folders)
     yield from peer_section(folders)
@@ -158,25 +156,47 @@ def page(folders: Sequence[ResultFolder]) -> Iterator[str]:
     yield from commands(folders)
 
 
-def ordering_section(paper: str, orderings: Sequence[Ordering], folders: Sequence[ResultFolder]) -> Iterator[str]:
-    """A table of orderings, and the reasons why some do not hold everywhere."""
-    rows, reasons = [], []
-    for ordering in orderings:
-        outcomes = {
+def outcomes_of(orderings: Sequence[Ordering], folders: Sequence[ResultFolder]) -> Outcomes:
+    """The outcomes of each ordering by collection, those of a paper one after the other; without those not tested."""
+    papers = list(dict.fromkeys(ordering.paper for ordering in orderings))
+    outcomes = {}
+    for ordering in sorted(orderings, key=lambda ordering: papers.index(ordering.paper)):
+        found = {
             folder.collection: outcome_of(ordering, folder.values(ordering.runs))
             for folder in folders
             if folder.pipeline == ordering.pipeline
         }
-        outcomes = {name: outcome for name, outcome in outcomes.items() if outcome is not None}
-        if not outcomes:
+        found = {name: outcome for name, outcome in found.items() if outcome is not None}
+        if found:
+            outcomes[ordering] = found
+    return outcomes
+
+
+def verdict_table(outcomes: Outcomes) -> pd.DataFrame:
+    """How many outcomes of each paper's orderings have which verdict."""
+    rows = [
+        {"paper": ordering.paper, "verdict": outcome.verdict or "too few seeds"}
+        for ordering, found in outcomes.items()
+        for outcome in found.values()
+    ]
+    counts = pd.crosstab(*(pd.DataFrame(rows)[column] for column in ("paper", "verdict")))
+    counts = counts.reindex(columns=["yes", "level", "no", "too few seeds"], fill_value=0)
+    papers = list(dict.fromkeys(ordering.paper for ordering in outcomes))
+    return pd.concat([counts.loc[papers], counts.sum().to_frame("all").T]).rename_axis("paper").reset_index()
+
+
+def ordering_section(paper: str, outcomes: Outcomes) -> Iterator[str]:
+    """A table of a paper's orderings, and the reasons why some do not hold everywhere."""
+    rows, reasons = [], []
+    for ordering, found in outcomes.items():
+        if ordering.paper != paper:
             continue
-        cells = {name: str(outcome) for name, outcome in outcomes.items()}
+        cells = {name: str(outcome) for name, outcome in found.items()}
         rows.append({"ordering": f"{ordering.says} ({ordering.where})", "paper": paper_figures(ordering), **cells})
-        if ordering.reason and any(outcome.verdict in ("no", "level") for outcome in outcomes.values()):
+        if ordering.reason and any(outcome.verdict in ("no", "level") for outcome in found.values()):
             reasons.append(f"- *{ordering.says}*: {ordering.reason}")
-    if rows:
-        yield f"### {paper}\n"
-        yield markdown(pd.DataFrame(rows).fillna("–")) + "\n"
+    yield f"### {paper}\n"
+    yield markdown(pd.DataFrame(rows).fillna("–")) + "\n"
     if reasons:
         yield "Where it does not hold:\n"
         yield "\n".join(reasons) + "\n"

@@ -9,7 +9,7 @@ from scipy.stats import t
 
 LEVEL = 0.05
 SEEDS = 3  # fewer trainings of a system are no evidence: a second one may differ by more than the two systems
-Side = str | tuple[str, str] | list[str]  # a system; a system and the one over which it gains; or the best of several
+Side = str | tuple[str, str] | frozenset[str]  # a system; one and that over which it gains; or the best of several
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Ordering:
         pipeline: The pipeline on whose runs it is tested.
         runs: The folder of these runs.
         better: The system that the paper finds better, by name; or two names: the gain of one over the other.
-        worse: The other system, or the other gain; or a list of systems, of which the best on the collection counts.
+        worse: The other system, or the other gain; or a set of systems, of which the best on the collection counts.
         measure: The measure to compare; more is better.
         reason: Why the ordering does not hold everywhere, as far as we know.
     """
@@ -95,7 +95,7 @@ def outcome_of(ordering: Ordering, values: pd.DataFrame) -> Outcome | None:
     """
     values = values[values["measure"] == ordering.measure]
     other, of = ordering.worse, ""
-    if isinstance(other, list):
+    if isinstance(other, frozenset):
         means = values[values["system"].isin(other)].groupby("system")["value"].mean()
         if means.empty:
             return None
@@ -192,7 +192,7 @@ MATCH_TENSOR, ENSEMBLES = ("match-tensor", "runs"), ("match-tensor", "runs-ensem
 CLASSICS, CURVES = ("classics", "runs"), ("learning-curves", "runs")
 
 CLSM_NEGATIVES = {"J=50": "", "in-batch": ", in-batch negatives", "J=4": ", 4 negatives"}
-BASELINES = ["LSA", "BM25", "SDM", "QL", "DRMM", "DSSM", "CDSSM", "DESM IN-OUT"]
+BASELINES = frozenset({"LSA", "BM25", "SDM", "QL", "DRMM", "DSSM", "CDSSM", "DESM IN-OUT"})
 CAPACITY = (
     "low rank takes more dimensions and epochs. On cpp-docs/links, with the same words, the MAP of N = 100 is .401 "
     "after 6 epochs and .441 once it no longer rises on dev queries; that of N = 200 is .479."

@@ -35,7 +35,7 @@ def _figure(side: Side, table: PaperTable) -> float | None:
         return table.rows.get(side[0]) if table.baselines else None
     if table.baselines:
         return None
-    names = side if isinstance(side, list) else [side]
+    names = side if isinstance(side, frozenset) else [side]
     return max((table.rows[name] for name in names if table.rows.get(name) is not None), default=None)
 
 

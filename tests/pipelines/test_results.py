@@ -198,9 +198,19 @@ def test_reasons_stand_only_where_an_ordering_fails(out):
     (duet,) = (each for each in ORDERINGS if each.says.endswith("random ones for the Duet"))
     folders = [folder for folder in result_folders(out) if folder.collection == "cacm"]
     for better, worse, fails in (("Distributed", "Local", False), ("Local", "Duet", True)):
-        section = "".join(results.ordering_section("Duet", [replace(duet, better=better, worse=worse)], folders))
+        outcomes = results.outcomes_of([replace(duet, better=better, worse=worse)], folders)
+        section = "".join(results.ordering_section("Duet", outcomes))
         assert (duet.reason in section) == fails
         assert section.count("2 seeds: ") == (not fails)
+
+
+def test_verdicts_are_counted_by_paper(out):
+    table = results.verdict_table(results.outcomes_of(ORDERINGS, list(result_folders(out)))).set_index("paper")
+    assert table.columns.tolist() == ["yes", "level", "no", "too few seeds"]
+    assert table.index.tolist() == ["Duet", "Match-Tensor", "all"]
+    assert table.loc["Duet"].drop("too few seeds").sum() == 1  # the Duet and its local part, on cacm
+    assert table.loc["Match-Tensor", "too few seeds"] == 1
+    assert (table.loc["Duet"] + table.loc["Match-Tensor"]).equals(table.loc["all"].rename(None))
 
 
 def test_orderings_name_rows_of_the_tables_they_cite():
