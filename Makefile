@@ -53,7 +53,7 @@ bench-scale: $(READY) ## measure speed, memory and disk at 100,000 and a million
 	$(BIN)/python benchmarks/growth.py --large
 	$(BIN)/python benchmarks/retrieval_blocks.py --documents 1000000 5000000 20000000
 
-results: $(READY) ## repeat the runs of RESULTS.md, on the collections of PT_NEURAL_COLLECTIONS; takes hours and resumes
+results: $(READY) ## repeat the runs of RESULTS.md, on the collections of PT_NEURAL_COLLECTIONS; takes hours; goes on where it stopped
 	$(BIN)/python -m pipelines.results --again
 
 notebooks: $(READY) ## execute the notebooks and store their outputs

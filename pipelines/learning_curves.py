@@ -3,7 +3,7 @@
 Rankers with the settings of their recipes are trained on the first 1,000, 3,000, .. training queries in random order,
 each until dev queries see no more progress, and re-rank the candidates of BM25 alone and mixed with it. BM25's k1 and b
 and the weights of mixtures were chosen on dev queries. This is Figure 7 of the Duet paper and Figure 3 of the
-Match-Tensor paper for real training, and tells of an ordering that does not hold whether it is on its way.
+Match-Tensor paper for real training, and shows whether an ordering that does not hold may do so with more data.
 """
 
 import argparse
@@ -86,7 +86,7 @@ class Rankers(RecipeRankers):
         return sorted({min(size, len(self._queries)) for size in self.arguments.sizes})
 
     def systems(self, spec: ModelSpec, size: int) -> dict[str, System]:
-        """A ranker that learned from so many queries: alone, and mixed with BM25."""
+        """A ranker that learned from this number of queries: alone, and mixed with BM25."""
         name = f"{spec.name}, {size:,} queries"
         pairs, qrels, *dev = self.examples
         qids = self._queries.head(size)

@@ -68,9 +68,9 @@ def add_recipes(arguments: argparse.ArgumentParser) -> None:
     arguments.add_argument("--depth", type=int, default=100, help="candidates per query")
     arguments.add_argument("--queries", type=int, help="sample size of dev and of test queries; None: all")
     arguments.add_argument("--small", action="store_true", help="networks and epochs of small sizes, for a laptop")
-    about = "maximum number of training epochs; None: that of the recipe"
+    about = "maximum number of training epochs; None: the recipe's"
     arguments.add_argument("--epochs", type=int, help=about)
-    about = "epochs without progress on dev queries before a training stops; None: that of the recipe"
+    about = "epochs without improvement on dev queries before training stops; None: the recipe's"
     arguments.add_argument("--patience", type=int, help=about)
     arguments.add_argument("--max-time", help='longest time that a model may train, such as "00:00:10:00"; None: any')
 

@@ -50,7 +50,7 @@ class Workspace:
         self._started = time.perf_counter() - self._earlier_seconds()
 
     def _earlier_seconds(self) -> float:
-        """How long the runs took that made what is in the folder of results."""
+        """The seconds that earlier runs recorded in the folder of results."""
         path = self.results / SETTINGS
         return json.loads(path.read_text(encoding="utf-8")).get("seconds", 0.0) if path.exists() else 0.0
 
@@ -100,7 +100,7 @@ class Workspace:
         )
 
     def forward_index(self, fields: Sequence[str] = FIELDS, *, phrases: bool = False) -> pn.ForwardIndex:
-        """The term sequences of the collection; with ``phrases``, those of two words are joined."""
+        """The term sequences of the collection; with ``phrases``, two-word phrases are joined."""
         return self.built(
             _with_fields("forward-phrases" if phrases else "forward", fields),
             lambda path: pn.ForwardIndex.build(
@@ -281,7 +281,7 @@ class Workspace:
         plt.close(figure)
 
     def save_settings(self, **chosen: Any) -> None:
-        """Record how the results were made, and how long that took with all runs that resumed each other.
+        """Record how the results were made, and the time so far, also of earlier runs that came to this point.
 
         Args:
             **chosen: Settings that the pipeline chose by itself.

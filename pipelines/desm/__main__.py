@@ -2,7 +2,7 @@
 
 Table 3 is telescoped: the top k documents of the first stage are re-ranked. In Table 4 all documents are ranked. Beside
 the paper's two pairs of spaces stand the other two (its footnote 2), and DESMs whose vectors are centred. --published
-takes the files of the embeddings that the paper published, or any other pair of word2vec files.
+takes the embeddings that the paper's authors published, or any other pair of word2vec files.
 """
 
 import argparse

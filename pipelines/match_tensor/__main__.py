@@ -1,6 +1,6 @@
 """Tables 3 to 5, Figures 3 and 4 of the Match-Tensor paper (Jaech et al., 2017), on any dataset with training queries.
 
-With Figure 4 comes a picture of precision by recall, of which section 6.3 tells.
+With Figure 4 comes a precision-recall curve, which section 6.3 describes.
 
 All rankers re-rank the same candidates, the top k of BM25. The networks have the paper's sizes; the defaults are a
 sample of the queries, which two cores train in minutes. The negatives are documents judged not relevant if there are
@@ -96,7 +96,8 @@ class Results:
         panels = [list(map(str, BY_QUERY)), [AUC, AUC_BY_QUERY]]
         self.workspace.save_picture("figure4", figures.relative_bars(gains, panels, BASELINE))
         precisions = self.test.precisions([BASELINE, *names])
-        self._save("precision-recall", precisions[9::10].round(4), "Section 6.3, precision by recall over all queries")
+        about = "Section 6.3, precision at each recall, candidates of all queries together"
+        self._save("precision-recall", precisions[9::10].round(4), about)
         self.workspace.save_picture("precision-recall", figures.precision_recall(precisions))
 
     def save_table3(self) -> None:

@@ -48,7 +48,7 @@ class Evaluation:
         return pd.DataFrame(values, index=list(self.comparison.frames[name]))[MEASURES]
 
     def precisions(self, names: Sequence[str]) -> pd.DataFrame:
-        """The precision of each system at each recall, the mean over seeds: ``recall`` and one column per system."""
+        """The precision of each system at each recall level, averaged over seeds: ``recall``, one column per system."""
         columns = {}
         for name in names:
             curves = [precision_recall(run, self.split.qrels) for run in self.runs(name)]
@@ -72,5 +72,5 @@ class Evaluation:
 
 
 def precision_at(recalls: np.ndarray, curve: pd.DataFrame) -> np.ndarray:
-    """The precision at the highest score whose recall is at least so high."""
-    return curve["precision"].to_numpy()[np.searchsorted(curve["recall"].to_numpy(), recalls - 1e-12)]
+    """The precision at the highest cutoff of the score that reaches each recall level."""
+    return curve["precision"].to_numpy()[np.searchsorted(curve["recall"].to_numpy(), recalls - 1e-12)]  # for rounding

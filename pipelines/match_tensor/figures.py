@@ -60,7 +60,7 @@ def learning_curves(frame: pd.DataFrame, measure: str) -> plt.Figure:
 
 
 def precision_recall(frame: pd.DataFrame) -> plt.Figure:
-    """Precision by recall over the candidates of all queries, one line per system (section 6.3).
+    """Precision-recall curves over the candidates of all queries, one line per system (section 6.3).
 
     Args:
         frame: ``recall`` and one column per system.

@@ -2,7 +2,7 @@
 
 It copies the values by query and seed that the other pipelines wrote below --out to the kept results of the repository,
 and writes the page from all that are kept, so that it grows from runs on any machine. It runs nothing itself; but with
---again it first repeats the commands of all kept results, each of which goes on where an earlier run of it stopped.
+--again it first repeats the commands of all kept results; pipelines go on where they stopped.
 """
 
 import argparse
@@ -52,12 +52,13 @@ values by query were not kept; most are from one seed.
 ORDERED = """\
 ## Orderings of the papers
 
-Each ordering is tested by a t-test of the difference of {measures}. A system that learns from a random
-start is another one after each training, so the variance is that over queries plus, for each system that learns, that
-over seeds (`p_value` in `pipelines/results/orderings.py`). *yes* and *no* are differences with p < 0.05, *level* means
-that there is no significant difference. There is no verdict with fewer than three seeds. The range of the difference
-over seeds is given too. P-values are not corrected for the number of orderings. The first table counts an ordering
-once for each collection.
+Each ordering is tested by a t-test of the difference in one measure ({measures}). Systems with a random
+start differ from training to training, so for each of them the variance over seeds is added to that over queries
+(`p_value` in `pipelines/results/orderings.py`). *yes*: p < 0.05, in the direction of the paper; *no*: p < 0.05, in the
+opposite direction; *level*: no significant difference. There is no verdict with fewer than three seeds. The range of
+the difference over seeds is given too. P-values are not corrected for the number of orderings. "With recipes" means
+networks and settings of `pipelines.classics` instead of the paper's. A dash in the paper's column means that it has no
+figures for both systems. The first table counts an ordering once for each collection.
 """
 BESIDE = """\
 ## The papers' tables
@@ -76,9 +77,10 @@ give another result.
 COMMANDS = """\
 ## How this was made
 
-`make results` repeats these commands, each of which goes on where an earlier run of it stopped, and writes this page.
+`make results` repeats these commands and writes this page. Interrupted pipelines go on where they stopped;
+`benchmarks/quality.py` starts over, and needs `PT_NEURAL_MATCHZOO`, the Python of an environment with matchzoo-py.
 `$PT_NEURAL_COLLECTIONS` is a folder of collections in the BEIR layout; `neural:pydocs` is made from installed packages,
-and `irds:vaswani` comes from ir_datasets. The minutes are those of one thread, with another process on the second core.
+and `irds:vaswani` comes from ir_datasets. Minutes are wall-clock time with one thread, beside other work on two cores.
 """
 Outcomes = dict[Ordering, dict[str, Outcome]]  # by collection
 SSI_TABLES = {  # with what the files of their tables and runs end with

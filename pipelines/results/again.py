@@ -13,7 +13,7 @@ COLLECTIONS = "$PT_NEURAL_COLLECTIONS"
 
 
 def run_again(folders: Sequence[ResultFolder], out: Path) -> None:
-    """Run the commands one after another; each pipeline goes on where it stopped.
+    """Run the commands one after another; interrupted pipelines go on where they stopped.
 
     A command whose collection lies in a folder is left out if the environment does not name the folder, and one that
     fails does not keep the others from running.

@@ -16,10 +16,10 @@ CURVES = "curves.csv"
 SECTION = f"""\
 ## By the number of training queries
 
-{MAIN} of rankers with the settings of their recipes, trained with the first of the training queries in random order,
-alone and mixed with BM25 (± is the standard deviation over seeds). Below them the orderings of the papers, tested as
-above; the last column says whether the difference with the most queries is larger than with the fewest, by a test of
-the same kind: an ordering that does not hold and *rises* is on its way.
+{MAIN} of rankers with the settings of their recipes, trained on the first queries of a random order of the training
+queries, alone and mixed with BM25 (± is the standard deviation over seeds). Below them are the orderings of the papers,
+tested as above. *rises* means that the difference with the most queries is significantly larger than with the fewest,
+so that an ordering that fails here may hold with more data.
 """
 
 

@@ -267,7 +267,7 @@ ORDERINGS = [
         *TELESCOPED,
         DESM.format("IN-OUT", "queries"),
         IN_OUT,
-        reason="not known. There are some thousand training queries here; the paper has hundreds of millions.",
+        reason="not known. There are a few thousand training queries here; the paper has hundreds of millions.",
     ),
     Ordering("DESM", "Table 4", "DESM alone fails on the full collection: BM25 is better", *FULL, "BM25", IN_OUT),
     Ordering(
@@ -426,23 +426,18 @@ ORDERINGS = [
     Ordering("SSI", "Table 9", "SSI across languages is better than CL-LSA", *SSI, "9: cross", "9: cl-lsa", "MAP"),
 ]
 
-TRANSLATIONS = ("PhraseTranslation", "WordTranslation")
 WITH_RECIPES = [  # the same findings, tested on all rankers with the settings of their recipes
-    Ordering("CLSM", "section 5.3", "DSSM is better than LSA, recipes", *CLASSICS, "DSSM", "LSA"),
-    Ordering(
-        "CLSM",
-        "Table 5",
-        "phrases translate better than words, recipes",
-        *CLASSICS,
-        "PhraseTranslation",
-        "WordTranslation",
-    ),
-    Ordering("CLSM", "Table 5", "BLTM is better than LDA, recipes", *CLASSICS, "BLTM", "LDA"),
-    Ordering("Duet", "Table 2", "the Duet is better than BM25, recipes", *CLASSICS, "Duet", "BM25"),
-    Ordering("Match-Tensor", "Figure 4", "Match-Tensor is better than SSM, recipes", *CLASSICS, "MatchTensor", "SSM"),
-    Ordering("Match-Tensor", "Figure 4", "Match-Tensor is better than BM25, recipes", *CLASSICS, "MatchTensor", "BM25"),
-    Ordering("SSI", "Table 1", "low-rank W is better than TFIDF, recipes", *CLASSICS, "SSI", "TFIDF"),
-    Ordering("SSI", "Table 1", "low-rank W is better than LSA, recipes", *CLASSICS, "SSI", "LSA"),
+    Ordering(paper, where, f"{says}, with recipes", *CLASSICS, better, worse)
+    for paper, where, says, better, worse in (
+        ("CLSM", "section 5.3", "DSSM is better than LSA", "DSSM", "LSA"),
+        ("CLSM", "Table 5", "phrases translate better than words", "PhraseTranslation", "WordTranslation"),
+        ("CLSM", "Table 5", "BLTM is better than LDA", "BLTM", "LDA"),
+        ("Duet", "Table 2", "the Duet is better than BM25", "Duet", "BM25"),
+        ("Match-Tensor", "Figure 4", "Match-Tensor is better than SSM", "MatchTensor", "SSM"),
+        ("Match-Tensor", "Figure 4", "Match-Tensor is better than BM25", "MatchTensor", "BM25"),
+        ("SSI", "Table 1", "low-rank W is better than TFIDF", "SSI", "TFIDF"),
+        ("SSI", "Table 1", "low-rank W is better than LSA", "SSI", "LSA"),
+    )
 ]
 
 BY_SIZE = [  # of rankers trained with different numbers of queries, which their names in the runs end with
@@ -462,7 +457,7 @@ BY_SIZE = [  # of rankers trained with different numbers of queries, which their
 
 
 def with_queries(ordering: Ordering, queries: int) -> Ordering:
-    """An ordering of rankers that were trained with so many queries."""
+    """An ordering of rankers that were trained with this number of queries."""
     names = [
         name if name in WITHOUT_SEED else f"{name}, {queries:,} queries" for name in (ordering.better, ordering.worse)
     ]

@@ -13,7 +13,7 @@ SSI_MEASURES = {"MAP": 2, "Rank loss, %": 1}  # and their columns in the paper's
 
 
 def paper_figures(ordering: Ordering) -> str:
-    """What the paper reports for the two systems of an ordering; a dash if it has no figures of both."""
+    """What the paper reports for the two systems of an ordering; a dash if it has no figures for both."""
     sides = ordering.better, ordering.worse
     if ordering.pipeline == "ssi":
         figures = [_ssi_figure(side, ordering.measure) for side in sides]

@@ -12,10 +12,11 @@ from pipelines.results.orderings import Ordering, outcome_of, p_text
 SECTION = f"""\
 ## Beside matchzoo-py
 
-{MAIN} of our rankers and of matchzoo-py's (1.1.1), which were trained on the same groups of words with networks of the
-same sizes, and re-rank the same few candidates of BM25 by their scores alone; the epoch and the learning rate of each
-were chosen on dev queries. ± is the standard deviation over seeds; the difference is tested as the orderings are. These
-are short trainings of both sides: they say whether the implementations are equally good, not how good a ranker can be.
+{MAIN} of our rankers and of matchzoo-py's (1.1.1), trained on the same groups (a query, a relevant document, and four
+others), with networks as alike as matchzoo-py allows, each side with its own loss. They re-rank the same few candidates
+of BM25 by their scores alone. The epoch and the learning rate of each were chosen on dev queries. ± is the standard
+deviation over seeds; the p-value is that of the test of orderings. Both trainings are short: they compare
+implementations, and do not say how good a ranker can be.
 """
 OURS, THEIRS = "ours", "matchzoo-py"
 

@@ -5,8 +5,8 @@ settings: re-ranking the linked documents and random ones, as in the paper; and 
 collection. Only the second one is measured if the collection is not larger than the number of random documents. The
 settings of baselines and the alpha of mixtures are chosen by their rank loss on dev queries.
 
-Table 11 matches two kinds of text: whole pages, and only the titles of the pages that they link to. The paper has pages
-and the advertisements on them.
+Table 11 matches two kinds of text: whole pages against only the titles of the pages that they link to, in place of the
+paper's web pages and advertisements.
 
 Tables 9 and 10 are for queries in another language than the documents; --mates names the dataset whose judgements are
 the translations of the queries among the documents.

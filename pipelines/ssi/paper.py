@@ -38,7 +38,7 @@ NAMES = {
     "correlated-1": "SSI: correlated hashing of words",
     "correlated-1+2": "SSI: correlated hashing of words and 2-grams",
     "hash-10M": "SSI: hash kernels, 10M",
-    "own-words": "SSI: U'V, words of each kind of text",
+    "own-words": "SSI: U'V, separate vocabularies",
     "links": "SSI: U'V + I, links partitioned",
     "documents": "SSI: U'V + I, documents partitioned",
     **{f"symmetric-{dim}": f"SSI: U'U + I, N = {dim}" for dim in (100, 200, 500)},

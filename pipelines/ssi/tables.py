@@ -77,7 +77,7 @@ def table_6(rankers: Rankers) -> Makers:
 
 
 def table_11(rankers: Rankers) -> Makers:
-    """The rows of Table 11: queries and documents of two kinds; and W without an identity, for words of each kind."""
+    """The rows of Table 11, queries and documents of two kinds; and W without an identity for separate vocabularies."""
     arguments = rankers.arguments
     ssi, dim, words = partial(partial, rankers.ssi), arguments.dim, rankers.words(None)
     yield partial(rankers.tfidf, None)
@@ -86,7 +86,7 @@ def table_11(rankers: Rankers) -> Makers:
         yield ssi(f"hash-{millions(size)}", f"hash kernels, {millions(size)}", millions(size), "hash", None, **options)
     for place, number in enumerate(dict.fromkeys(map(rankers.words, arguments.embedded_terms))):
         yield partial(rankers.embedded, f"embedded-{place}", number)
-    name, options = f"W = U'V, words of each kind, N = {dim}", {"dim": dim, "embedded_terms": words}
+    name, options = f"W = U'V, separate vocabularies, N = {dim}", {"dim": dim, "embedded_terms": words}
     yield ssi("own-words", name, f"2 × {dim} × {words:,}", "low-rank", None, shared_vocabulary=False, **options)
 
 

@@ -1,4 +1,4 @@
-"""Word embeddings with both of their matrices, IN and OUT; phrases that are read as words."""
+"""Word embeddings with both of their matrices, IN and OUT; phrases treated as words."""
 
 from pt_neural.embeddings.phrases import PhraseJoiner
 from pt_neural.embeddings.spaces import EmbeddingSpaces, Space

@@ -1,4 +1,4 @@
-"""Phrases of two words that are read as one, for word vectors of phrases."""
+"""Two-word phrases treated as single words, in texts and in word vectors."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from pt_neural.embeddings.train import token_lists
 from pt_neural.text import TEXT_FIELDS, tokenise
 from pt_neural.text.corpus import with_bar
 
-JOINT = "\u0332"  # a combining low line, which no tokeniser cuts at: "new" and "york" become "new̲york"
+JOINT = "\u0332"  # a combining low line, at which tokenise() does not split: "new" and "york" become "new̲york"
 FILE = "phrases.json"
 
 
@@ -24,14 +24,13 @@ class PhraseJoiner(pt.Artifact, pt.Transformer):
     """Joins the two words of a phrase, such as *new york*, so that rankers and word vectors read them as one word.
 
     Match-Tensor reads "phrase embeddings [...] with a vocabulary [...] containing unigrams and selected bigrams" (its
-    section 5.1). They are selected as in the word2vec package that it uses (Mikolov et al., 2013, equation 6): two
-    adjacent words that occur together at least ``min_count`` times, and ``threshold`` times more often than words of
-    their frequencies would by chance. From left to right, each pair of words of a text that is a phrase becomes a
-    single word.
+    section 5.1). They are selected as by Mikolov et al. (2013, equation 6), with gensim's scaling by the number of
+    distinct words and pairs: two adjacent words that occur together more than ``min_count`` times and score above
+    ``threshold``. From left to right, each pair of words of a text that is a phrase becomes a single word.
 
     As a transformer it joins the words of queries, and of the fields of documents that a frame has. The documents of a
-    forward index, and the texts that word vectors are trained on, are joined by :meth:`documents`. A first stage does
-    not read phrases, so it stands before the joiner.
+    forward index, and the texts that word vectors are trained on, are joined by :meth:`documents`. First stages index
+    plain words, so put them before the joiner. Joined texts are in lower case, without punctuation.
 
     Create it with :meth:`learn` or :meth:`from_phrases`; the class itself opens a directory that :meth:`save` wrote.
 
@@ -94,7 +93,7 @@ class PhraseJoiner(pt.Artifact, pt.Transformer):
             fields: Fields of documents that hold their text.
 
         Raises:
-            ValueError: If a phrase has not two words.
+            ValueError: If a phrase is not exactly two words in lower case.
         """
         if not isinstance(phrases, Mapping):
             phrases = {tuple(tokenise(phrase)): 0.0 for phrase in phrases}
@@ -117,10 +116,10 @@ class PhraseJoiner(pt.Artifact, pt.Transformer):
 
         Args:
             texts: A corpus iterator, a frame of topics (column ``query``, else ``fields``), or an iterable of
-                documents, strings or lists of tokens. They are read once. No phrase goes beyond a field.
-            min_count: How often a phrase must occur (delta in equation 6 of Mikolov et al.).
-            threshold: How much more often than by chance: (count of the phrase - ``min_count``) x (number of distinct
-                words and pairs of words) / (product of the counts of both words).
+                documents, strings or lists of tokens. They are read once. No phrase crosses a field boundary.
+            min_count: Discount on the count of a pair (delta in equation 6); a phrase must occur more often.
+            threshold: Score above which a pair is a phrase: (count of the pair - ``min_count``) x (number of distinct
+                words and pairs) / (product of the counts of both words).
             fields: Fields of documents that hold their text.
             verbose: Show a progress bar.
 
@@ -138,7 +137,7 @@ class PhraseJoiner(pt.Artifact, pt.Transformer):
         return cls.from_phrases(scores, fields)
 
     def join(self, text: Any) -> str:
-        """The words of a text with those of phrases joined; anything but a string has none."""
+        """The tokens of a text, with phrases joined, as a string; empty if the text is not a string."""
         words, joined, place = tokenise(text), [], 0
         while place < len(words):
             length = 2 if tuple(words[place : place + 2]) in self.phrases else 1

@@ -46,7 +46,7 @@ def auc(run: pd.DataFrame, qrels: pd.DataFrame, *, rel: int = 1, unjudged: Unjud
 def precision_recall(
     run: pd.DataFrame, qrels: pd.DataFrame, *, rel: int = 1, unjudged: Unjudged = "non-relevant"
 ) -> pd.DataFrame:
-    """Precision by recall over the candidates of all queries together, if those above a score count as relevant.
+    """Precision-recall curve over the candidates of all queries together, with each distinct score as a cutoff.
 
     The Match-Tensor paper says of it that "the Precision of the model is higher than the others at all values of
     Recall" (section 6.3). As for :func:`auc`, scores of different queries are compared, and recall is that of the
@@ -72,7 +72,7 @@ def precision_recall(
     from sklearn.metrics import precision_recall_curve
 
     candidates = _judged_candidates(run, qrels, rel, unjudged)
-    _require_both(candidates, "curve of precision by recall")
+    _require_both(candidates, "precision-recall curve")
     precision, recall, _ = precision_recall_curve(candidates["relevant"], candidates["score"])
     return pd.DataFrame({"recall": recall, "precision": precision})[-2::-1].reset_index(drop=True)
 
@@ -81,7 +81,7 @@ def _require_both(candidates: pd.DataFrame, curve: str) -> None:
     """Raise ValueError unless some candidates are relevant and some are not."""
     if candidates["relevant"].nunique() < 2:
         problem = "all candidates are relevant" if candidates["relevant"].any() else "no candidate is relevant"
-        raise ValueError(f"{problem}, so there is no {curve}; are run and qrels of the same split?")
+        raise ValueError(f"{problem}, so the {curve} means nothing; are run and qrels of the same split?")
 
 
 def auc_per_query(

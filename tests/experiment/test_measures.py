@@ -43,7 +43,7 @@ def test_auc_by_hand(run, qrels):
     assert auc_per_query(run, qrels, unjudged="left out").to_dict() == {"q1": 1.0}
 
 
-def test_precision_by_recall_by_hand(run, qrels):
+def test_the_precision_recall_curve_by_hand(run, qrels):
     # by score: 9, 8 (relevant), 3 (relevant), 2, 1
     curve = precision_recall(run, qrels)
     assert curve["recall"].tolist() == [0, 0.5, 1, 1, 1]
@@ -77,7 +77,7 @@ def test_clear_errors_of_auc(run, qrels):
         auc(run, qrels.assign(label=0))
     with pytest.raises(ValueError, match="no candidate is relevant"):
         auc(run, qrels.assign(qid="elsewhere"))
-    with pytest.raises(ValueError, match="no candidate is relevant, so there is no curve of precision by recall"):
+    with pytest.raises(ValueError, match="no candidate is relevant, so the precision-recall curve means nothing"):
         precision_recall(run, qrels.assign(label=0))
     with pytest.raises(ValueError, match="all candidates are relevant"):
         auc(run, qrels[qrels["label"] > 0], unjudged="left out")

@@ -63,7 +63,7 @@ def test_figure_4_is_relative_to_bm25(results, folder):
 
 
 @pytest.mark.long
-def test_precision_by_recall_of_each_ranker(results):
+def test_the_precision_recall_curve_of_each_ranker(results):
     frame = pd.read_csv(results / "precision-recall.csv")
     assert frame.columns.tolist() == ["recall", "BM25", *OURS, "DRMM"]
     assert frame["recall"].tolist() == pytest.approx([number / 10 for number in range(1, 11)])
@@ -72,7 +72,7 @@ def test_precision_by_recall_of_each_ranker(results):
     assert (results / "precision-recall.png").stat().st_size > 10_000
 
 
-def test_precision_is_that_of_the_fewest_documents_with_so_much_recall():
+def test_precision_is_at_the_first_cutoff_that_reaches_the_recall():
     curve = pd.DataFrame({"recall": [0, 0.5, 1, 1], "precision": [0, 0.5, 2 / 3, 0.5]})
     assert precision_at(np.array([0.25, 0.5, 0.51, 1.0]), curve).tolist() == [0.5, 0.5, 2 / 3, 2 / 3]
 

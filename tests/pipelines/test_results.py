@@ -354,7 +354,7 @@ def curves(tmp_path):
     return tmp_path
 
 
-def test_learning_curves_say_what_is_on_its_way(curves, monkeypatch):
+def test_learning_curves_show_whether_a_difference_rises(curves, monkeypatch):
     page = written(curves, monkeypatch, curves)
     rows = {line.split(" | ")[0]: line.split(" | ")[1:] for line in page.splitlines() if line.startswith("| ")}
     assert rows["| DSSM"] == ["0.300 ± 0.010", "0.400 ± 0.010 |"]

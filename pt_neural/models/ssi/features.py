@@ -132,8 +132,8 @@ class CorrelatedHashing:
             words come before those of 2-grams.
         coefficients: Their DICE coefficients, float32 of the same shape.
         frequent: F.
-        bigrams: Weighs 2-grams if they are among the features; None if only words are, including the frequent ones, as
-            in algorithm 1.
+        bigrams: Weighs 2-grams, if some features are; None if all are words, including the frequent ones, as in
+            algorithm 1.
     """
 
     def __init__(
@@ -162,8 +162,8 @@ class CorrelatedHashing:
     ) -> Self:
         """Count which words occur in the same documents.
 
-        ``sequences`` are ids of the vocabulary, whose words are by falling frequency: features, which are words,
-        2-grams, or both, are mapped to ``bins`` (k) of its first ``frequent`` (F) words.
+        ``sequences`` are ids of the vocabulary, whose words are sorted by falling frequency. Each feature, a word or a
+        2-gram, is mapped to ``bins`` (k) of its first ``frequent`` (F) words.
         """
         words = bag_of_words(sequences, len(vocabulary))
         frequent = min(frequent, len(vocabulary))
@@ -249,7 +249,7 @@ class CorrelatedHashing:
             pairs = 0 if bigrams is None else len(bigrams.vocabulary)
             if len(neighbours) != num_words + pairs and (bigrams is None or len(neighbours) != pairs):
                 raise ValueError(
-                    f"{len(neighbours):,} features have neighbours, of {num_words:,} words and {pairs:,} 2-grams"
+                    f"neighbours of {len(neighbours):,} features, for {num_words:,} words and {pairs:,} 2-grams"
                 )
             return cls(neighbours, coefficients, weighing["frequent"], bigrams=bigrams)
         except (KeyError, TypeError, ValueError) as error:
