@@ -7,6 +7,7 @@ import pyterrier as pt
 from ir_measures import nDCG
 
 import pt_neural as pn
+from pipelines.clsm.pooling import SummingCLSM
 from pipelines.clsm.statistical import StatisticalRankers
 from pipelines.common.comparison import System, mean_curve, mixed_over_all, tuned_by_seed
 from pipelines.common.first_stage import tuned_bm25
@@ -31,6 +32,8 @@ LEARNED = {
     "clsm-50": ModelSpec("CLSM (J=50)", pn.CLSM, random_negatives(50)),
     "dssm": ModelSpec("DSSM (in-batch)", pn.DSSM, {"negatives": "in-batch"}),
     "clsm": ModelSpec("CLSM (in-batch)", pn.CLSM, {"negatives": "in-batch"}),
+    "clsm-sum": ModelSpec("CLSM (in-batch, summed)", SummingCLSM, {"negatives": "in-batch"}),
+    "clsm-sum-1": ModelSpec("CLSM (in-batch, summed), window 1", SummingCLSM, {"negatives": "in-batch"}, {"window": 1}),
     "dssm-shared": ModelSpec("DSSM (in-batch, shared)", pn.DSSM, {"negatives": "in-batch"}, {"shared": True}),
     "clsm-shared": ModelSpec("CLSM (in-batch, shared)", pn.CLSM, {"negatives": "in-batch"}, {"shared": True}),
 }

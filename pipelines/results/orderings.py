@@ -292,8 +292,28 @@ ORDERINGS = [
             ("Table 6", "a window of 3 is better than one of 1", "CLSM ({})", "CLSM ({}), window 1"),
         )
     ),
+    Ordering(
+        *("CLSM", "section 3.4", "max pooling is better than the sum over windows, in-batch negatives", *CLSM),
+        *("CLSM (in-batch)", "CLSM (in-batch, summed)"),
+    ),
+    Ordering(
+        *("CLSM", "Table 5", "CLSM with the sum over windows is better than DSSM, in-batch negatives", *CLSM),
+        *("CLSM (in-batch, summed)", "DSSM (in-batch)"),
+    ),
+    Ordering(
+        *("CLSM", "Table 6", "with the sum, a window of 3 is better than one of 1, in-batch negatives", *CLSM),
+        *("CLSM (in-batch, summed)", "CLSM (in-batch, summed), window 1"),
+    ),
     Ordering("CLSM", "Table 5", "more negatives are better for CLSM", *CLSM, "CLSM (J=50)", "CLSM (J=4)"),
     Ordering("CLSM", "Table 5", "more negatives are better for DSSM", *CLSM, "DSSM (J=50)", "DSSM (J=4)"),
+    Ordering(
+        "CLSM",
+        "Table 5",
+        "more negatives are better for DSSM, in-batch ones against 4",
+        *CLSM,
+        "DSSM (in-batch)",
+        "DSSM (J=4)",
+    ),
     Ordering("CLSM", "Table 5", "phrases translate better than words", *CLSM, "PTM (maxlen=3)", "WTM"),
     Ordering("CLSM", "Table 5", "BLTM is better than LDA", *CLSM, "BLTM", "LDA (T=100)"),
     Ordering("CLSM", "Table 5", "LDA is better than the unigram model", *CLSM, "LDA (T=100)", "ULM, words as below"),

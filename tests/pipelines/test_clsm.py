@@ -12,12 +12,13 @@ import pt_neural as pn
 from pipelines.clsm import __main__ as clsm
 from pipelines.clsm import figures, statistical
 from pipelines.clsm.contexts import context_table
+from pipelines.clsm.pooling import SummingCLSM
 from pipelines.clsm.rankers import LEARNED
 from pipelines.common.collection import Split
 from pipelines.common.comparison import Comparison
 from pipelines.common.runs import SavedRuns
 
-SMALL = {"DSSM": {"layers": (16, 8)}, "CLSM": {"filters": 16, "dim": 8}}
+SMALL = {"DSSM": {"layers": (16, 8)}, "CLSM": {"filters": 16, "dim": 8}, "SummingCLSM": {"filters": 16, "dim": 8}}
 ROWS = ["bm25-words", "ql", "unigram", "lda-100", "bltm", "lce", "ptm", "dssm-4", "clsm-4", "lsa", "bm25+dssm"]
 OPTIONS = ["--epochs", "2", "--batch-size", "16", "--dim", "8", "--depth", "20", "--seeds", "13", "14"]
 OPTIONS += ["--models", *ROWS, "--windows", "1", "3", "--single-fields", "text"]
@@ -250,3 +251,35 @@ def test_words_with_most_contexts_are_compared_with_their_most_frequent_one():
     assert table[["word", "first"]].drop_duplicates().to_numpy().tolist() == [["key", "foreign key in"]]
     assert table["context"].tolist() == ["public key ring", "primary key of"]  # the nearest first
     assert context_table(Model(), ["two words"]).empty
+
+
+@pytest.mark.parametrize("window", [1, 3])
+def test_summed_windows_by_hand(window, tmp_path):
+    """A text is tanh(W_s tanh(sum over t of W_c l_t)), with l_t the letter trigrams of the words of a window."""
+    candidates = pd.DataFrame(
+        {"qid": ["1", "1"], "query": ["red car"] * 2, "docno": ["a", "b"], "text": ["a red car is red", "no"]}
+    )
+    qrels = pd.DataFrame({"qid": ["1"], "docno": ["a"], "label": [1]})
+    training = pn.Training(epochs=2, learning_rate=0.1, negatives="retrieved", num_negatives=1, verbose=False)
+    options = {"filters": 5, "dim": 3, "padding": "zero", "shared": True}
+    model = SummingCLSM(window, **options, training=training).fit(candidates, qrels)
+    tower, ngrams = model.network.query, model.reader.hashing.ngrams
+    convolution = tower.hashing.weight.detach().numpy().reshape(len(ngrams), window, 5)
+
+    def vector(text):
+        words, total = text.split(), np.zeros(5)
+        for t, i in np.ndindex(len(words), window):
+            place = t + i - window // 2
+            if 0 <= place < len(words):
+                word = f"#{words[place]}#"
+                grams = [word[start : start + 3] for start in range(len(word) - 2)]
+                total += sum(convolution[ngrams.index(gram), i] for gram in grams if gram in ngrams)
+        found = np.tanh(tower.semantic.weight.detach().numpy() @ np.tanh(total))
+        return found / np.linalg.norm(found)
+
+    scores = [vector("red car") @ vector(text) for text in candidates["text"]]
+    np.testing.assert_allclose(model.transform(candidates)["score"], scores, atol=1e-5)
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(
+        SummingCLSM.load(tmp_path / "model").transform(candidates)["score"], model.transform(candidates)["score"]
+    )
