@@ -58,7 +58,7 @@ start differ from training to training, so for each of them the variance over se
 opposite direction; *level*: no significant difference. There is no verdict with fewer than three seeds. The range of
 the difference over seeds is given too. P-values are not corrected for the number of orderings. "With recipes" means
 networks and settings of `pipelines.classics` instead of the paper's. A dash in the paper's column means that it has no
-figures for both systems. The first table counts an ordering once for each collection.
+figures for both systems. The first table counts an ordering once for each collection, without checks of ours.
 """
 BESIDE = """\
 ## The papers' tables
@@ -175,11 +175,12 @@ def outcomes_of(orderings: Sequence[Ordering], folders: Sequence[ResultFolder]) 
 
 
 def verdict_table(outcomes: Outcomes) -> pd.DataFrame:
-    """How many outcomes of each paper's orderings have which verdict."""
+    """How many outcomes of the orderings that each paper reports have which verdict."""
     rows = [
         {"paper": ordering.paper, "verdict": outcome.verdict or "too few seeds"}
         for ordering, found in outcomes.items()
         for outcome in found.values()
+        if ordering.reported
     ]
     counts = pd.crosstab(*(pd.DataFrame(rows)[column] for column in ("paper", "verdict")))
     counts = counts.reindex(columns=["yes", "level", "no", "too few seeds"], fill_value=0)
@@ -194,7 +195,9 @@ def ordering_section(paper: str, outcomes: Outcomes) -> Iterator[str]:
         if ordering.paper != paper:
             continue
         cells = {name: str(outcome) for name, outcome in found.items()}
-        rows.append({"ordering": f"{ordering.says} ({ordering.where})", "paper": paper_figures(ordering), **cells})
+        kind = "" if ordering.reported else "our check: "
+        name = f"{kind}{ordering.says} ({ordering.where})"
+        rows.append({"ordering": name, "paper": paper_figures(ordering), **cells})
         if ordering.reason and any(outcome.verdict in ("no", "level") for outcome in found.values()):
             reasons.append(f"- *{ordering.says}*: {ordering.reason}")
     yield f"### {paper}\n"
