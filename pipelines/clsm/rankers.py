@@ -9,7 +9,7 @@ from ir_measures import nDCG
 import pt_neural as pn
 from pipelines.clsm.pooling import SummingCLSM
 from pipelines.clsm.statistical import StatisticalRankers
-from pipelines.common.comparison import System, mean_curve, mixed_over_all, tuned_by_seed
+from pipelines.common.comparison import System, by_seed, mean_curve, mixed_over_all, tuned_by_seed
 from pipelines.common.first_stage import tuned_bm25
 from pipelines.common.trained import ModelSpec, TrainedRankers
 from pipelines.common.workspace import Workspace
@@ -79,7 +79,8 @@ class Rankers(TrainedRankers):
             bm25 = tuned_bm25(self.workspace, self.arguments.fields, analysed=False)
             return self._put("BM25, words as below", self.candidates >> bm25, bm25 % DEPTH)
         name, reranker, retriever = self.statistical.systems(key)
-        return self._put(name, reranker, retriever % DEPTH)
+        retrievers = {seed: each % DEPTH for seed, each in by_seed(retriever).items()}
+        return self._put(name, reranker, retrievers)
 
     def lsa(self) -> str:
         """LSA of the collection, with one seed."""
@@ -100,7 +101,7 @@ class Rankers(TrainedRankers):
             retriever = model.retriever(model.vectors)
             full[seed] = mixed_over_all(model, retriever, self.bm25, normalise="minmax")
         mixtures = zip(SETTINGS, (telescoped, full), strict=True)
-        return self._put(name, *(self._tuned(name, setting, by_seed) for setting, by_seed in mixtures))
+        return self._put(name, *(self._tuned(name, setting, seeds) for setting, seeds in mixtures))
 
     def _tuned(self, name: str, setting: str, mixtures: dict[int, pt.Transformer]) -> System:
         systems, self.curves[name, setting] = tuned_by_seed(mixtures, self.collection, nDCG @ 10, self.arguments.seed)

@@ -25,7 +25,7 @@ DEV_QUERIES = 500  # at most, to choose settings on
 
 @dataclass(frozen=True)
 class Statistical:
-    """A model that is fitted without gradients: its name in the table, its class, and arguments of the class."""
+    """A model fitted without gradients: its name, class and arguments; ``seeded`` if it starts at random."""
 
     name: str
     model: type
@@ -37,7 +37,7 @@ LUCENE = {"ql": "ULM", "sdm": "MRF", "lce": "LCE"}
 UNIGRAM = "unigram"
 STATISTICAL = {
     # A single topic is the collection model; with a unigram weight of 1 it is not even used.
-    UNIGRAM: Statistical("ULM, words as below", pn.PLSA, {"num_topics": 1, "unigram_weight": 1.0}),
+    UNIGRAM: Statistical("ULM, words as below", pn.PLSA, {"num_topics": 1, "unigram_weight": 1.0}, seeded=False),
     "plsa-100": Statistical("PLSA (T=100)", pn.PLSA, {"num_topics": 100}),
     "plsa-500": Statistical("PLSA (T=500)", pn.PLSA, {"num_topics": 500}),
     "lda-100": Statistical("LDA (T=100)", pn.LDA, {"num_topics": 100}),
@@ -79,14 +79,15 @@ class StatisticalRankers:
         self.settings: dict[str, dict[str, Any]] = {}
 
     def systems(self, key: str) -> tuple[str, System, System]:
-        """The name of a row, its re-ranker of the candidates, and its retriever over all documents."""
+        """The name of a row, its re-ranker of the candidates, and its retriever over all documents; for each seed."""
         if key == "lce":
             return LUCENE[key], self.candidates >> self._expanded, self._lce >> self._sdm
         if key in LUCENE:
             retriever = {"ql": self._ql, "sdm": self._sdm}[key]
             return LUCENE[key], self.candidates >> retriever, retriever
-        name, model = self._fitted(key)
-        return name, self.candidates >> model, model.retriever(self.documents)
+        name, models = self._fitted(key)
+        rerankers = {seed: self.candidates >> model for seed, model in models.items()}
+        return name, rerankers, {seed: model.retriever(self.documents) for seed, model in models.items()}
 
     @cached_property
     def _ql(self) -> pt.Transformer:
@@ -106,17 +107,26 @@ class StatisticalRankers:
         """Expands queries by the best candidates, and scores the candidates again."""
         return self._sdm >> self._lce >> self._sdm
 
-    def _fitted(self, key: str) -> tuple[str, pt.Transformer]:
+    def _fitted(self, key: str) -> tuple[str, dict[int | None, pt.Transformer]]:
+        """A row's model for each seed, or one under None if it has no seed; settings are those tuned for the first."""
         row = STATISTICAL[key]
-        options = {**row.options, **({"seed": self.arguments.seed} if row.seeded else {})}
-        if key in LEARNED:
-            self.workspace.learned.add(row.name)
-            model = row.model(documents=self.workspace.learning.forward_index(self.documents.fields), **options)
-            model = self.workspace.fitted(model, *self.examples()[:2], documents=self.documents)
-        else:
-            model = self.workspace.fitted(row.model(documents=self.documents, **options))
+        seeds = self.arguments.seeds if row.seeded else [None]
+        models = {seed: self._fitted_with(key, row, {} if seed is None else {"seed": seed}) for seed in seeds}
         grid = SMOOTHING if key == UNIGRAM else MIXED
-        return row.name, self._tuned(row.name, model, grid)
+        first, *others = models.values()
+        tuned = self._tuned(row.name, first, grid)
+        for model in others:
+            for parameter in grid:
+                setattr(model, parameter, getattr(tuned, parameter))
+        return row.name, models
+
+    def _fitted_with(self, key: str, row: Statistical, seed: dict[str, int]) -> pt.Transformer:
+        options = {**row.options, **seed}
+        if key not in LEARNED:
+            return self.workspace.fitted(row.model(documents=self.documents, **options))
+        self.workspace.learned.add(row.name)
+        model = row.model(documents=self.workspace.learning.forward_index(self.documents.fields), **options)
+        return self.workspace.fitted(model, *self.examples()[:2], documents=self.documents)
 
     def _tuned(
         self, name: str, model: pt.Transformer, grid: Mapping[str, list], ranker: pt.Transformer | None = None
