@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 from ir_measures import nDCG
 
-from pipelines.clsm import statistical
 from pipelines.clsm.contexts import context_table
 from pipelines.clsm.figures import figures, text_lengths
 from pipelines.clsm.rankers import DEPTH, LEARNED, MIXED, SETTINGS, WORDS, Rankers
+from pipelines.common import statistical
 from pipelines.common.arguments import parsed, training_parser
 from pipelines.common.collection import Split
 from pipelines.common.comparison import Comparison

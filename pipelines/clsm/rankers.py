@@ -8,9 +8,9 @@ from ir_measures import nDCG
 
 import pt_neural as pn
 from pipelines.clsm.pooling import SummingCLSM
-from pipelines.clsm.statistical import StatisticalRankers
 from pipelines.common.comparison import System, by_seed, mean_curve, mixed_over_all, tuned_by_seed
 from pipelines.common.first_stage import tuned_bm25
+from pipelines.common.statistical import StatisticalRankers
 from pipelines.common.trained import ModelSpec, TrainedRankers
 from pipelines.common.workspace import Workspace
 from pt_neural.experiment import AlphaCurve
@@ -57,9 +57,7 @@ class Rankers(TrainedRankers):
         super().__init__(workspace, arguments)
         self.systems: dict[str, dict[str, System]] = {setting: {} for setting in SETTINGS}
         self.curves: dict[tuple[str, str], dict[int, AlphaCurve]] = {}
-        self.statistical = StatisticalRankers(
-            workspace, arguments, self.index, self.candidates, self.documents, lambda: self.examples
-        )
+        self.statistical = StatisticalRankers(self)
         self._put("BM25", self.candidates, self.bm25 % DEPTH)
 
     def _put(self, name: str, *systems: System) -> str:

@@ -1,12 +1,14 @@
 """The rankers of the Duet paper's tables and figures, each a re-ranker of BM25's candidates."""
 
 from collections import Counter
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 import pt_neural as pn
 from pipelines.common.comparison import System
+from pipelines.common.statistical import StatisticalRankers
 from pipelines.common.trained import ModelSpec, RerankingRankers
 from pt_neural.experiment import count_terms
 from pt_neural.experiment.pictures import Kind
@@ -54,8 +56,12 @@ class Rankers(RerankingRankers):
         elif key == "desm":
             ranker = self._desm()
         else:
-            ranker = {"ql": self.index.ql, "sdm": self.index.sdm}[key]()
+            return self._statistical.systems(key)[1]
         return self.candidates >> ranker
+
+    @cached_property
+    def _statistical(self) -> StatisticalRankers:
+        return StatisticalRankers(self)
 
     def _desm(self) -> pn.DESM:
         return pn.DESM(self._spaces(), "in", "out", documents=self.documents, fields=self.documents.fields)

@@ -10,10 +10,11 @@ from ir_measures import nDCG
 
 import pt_neural as pn
 from pipelines.clsm import __main__ as clsm
-from pipelines.clsm import figures, statistical
+from pipelines.clsm import figures
 from pipelines.clsm.contexts import context_table
 from pipelines.clsm.pooling import SummingCLSM
 from pipelines.clsm.rankers import LEARNED
+from pipelines.common import statistical
 from pipelines.common.collection import Split
 from pipelines.common.comparison import Comparison
 from pipelines.common.runs import SavedRuns

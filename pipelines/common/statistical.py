@@ -1,20 +1,19 @@
-"""The rows of the CLSM paper's Table 5 that count words: query likelihood, term dependencies, topics, translations.
+"""Rankers that count words: query likelihood, term dependencies, topics, translations.
 
-Their few free settings are tuned on the dev queries, as in the paper; without dev queries they keep their defaults.
+Their few free settings are tuned on the dev queries, as in the CLSM paper, whose Table 5 has them all; without dev
+queries they keep their defaults.
 """
 
-import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
-import pandas as pd
 import pyterrier as pt
 
 import pt_neural as pn
 from pipelines.common.comparison import System
-from pipelines.common.workspace import Workspace
+from pipelines.common.trained import TrainedRankers
 
 SMOOTHING = {"mu": [30, 100, 300, 1000]}
 MIXED = {**SMOOTHING, "unigram_weight": [0.9, 0.7, 0.5, 0.3]}
@@ -54,28 +53,16 @@ class StatisticalRankers:
     """The rankers of these rows.
 
     Args:
-        workspace: Where artifacts are.
-        arguments: The arguments of the pipeline.
-        index: The index of the first stage.
-        candidates: The top documents of the first stage.
-        documents: The forward index.
-        examples: The arguments of ``fit`` for the rows that learn from queries.
+        rankers: The first stage, its candidates and the forward index; and what to learn from.
 
     Attributes:
         settings: The settings chosen for each row, by its name.
     """
 
-    def __init__(
-        self,
-        workspace: Workspace,
-        arguments: argparse.Namespace,
-        index: pn.LuceneIndex,
-        candidates: pt.Transformer,
-        documents: pn.ForwardIndex,
-        examples: Callable[[], Sequence[pd.DataFrame]],
-    ):
-        self.workspace, self.collection, self.arguments = workspace, workspace.collection, arguments
-        self.index, self.candidates, self.documents, self.examples = index, candidates, documents, examples
+    def __init__(self, rankers: TrainedRankers):
+        self.workspace, self.collection, self.arguments = rankers.workspace, rankers.collection, rankers.arguments
+        self.index, self.candidates, self.documents = rankers.index, rankers.candidates, rankers.documents
+        self.rankers = rankers
         self.settings: dict[str, dict[str, Any]] = {}
 
     def systems(self, key: str) -> tuple[str, System, System]:
@@ -126,7 +113,7 @@ class StatisticalRankers:
             return self.workspace.fitted(row.model(documents=self.documents, **options))
         self.workspace.learned.add(row.name)
         model = row.model(documents=self.workspace.learning.forward_index(self.documents.fields), **options)
-        return self.workspace.fitted(model, *self.examples()[:2], documents=self.documents)
+        return self.workspace.fitted(model, *self.rankers.examples[:2], documents=self.documents)
 
     def _tuned(
         self, name: str, model: pt.Transformer, grid: Mapping[str, list], ranker: pt.Transformer | None = None
