@@ -197,6 +197,10 @@ POOLING = (
     "max pooling, and the words around a word. With the sum over windows in its place CLSM is better, and with windows "
     "of one word at DSSM's level (checks below)."
 )
+DUET_ALONE = (
+    "not known; on debian/synopses more queries do not help (see the curves below). Mixed with BM25, the Duet is "
+    "better than BM25 on all collections (see the table of all rankers)."
+)
 SUMMED = "CLSM (in-batch, summed)"  # over windows, instead of max pooling
 CLSM_NEGATIVES = {"J=50": "", "in-batch": ", in-batch negatives", "J=4": ", 4 negatives"}
 BASELINES = frozenset({"LSA", "BM25", "SDM", "QL", "DRMM", "DSSM", "CDSSM", "DESM IN-OUT"})
@@ -326,11 +330,19 @@ ORDERINGS = [
     Ordering("CLSM", "Table 5", "BLTM is better than LDA", *CLSM, "BLTM", "LDA (T=100)"),
     Ordering("CLSM", "Table 5", "LDA is better than the unigram model", *CLSM, "LDA (T=100)", "ULM, words as below"),
     Ordering("CLSM", "Table 5", "term dependencies are better than the unigram model", *CLSM, "MRF", "ULM"),
-    Ordering("Duet", "Table 2", "the Duet is better than its local part", *DUET, "Duet", "Local"),
+    Ordering("Duet", "Table 2", "the Duet is better than its local part", *DUET, "Duet", "Local", reason="not known."),
     Ordering("Duet", "Table 2", "the Duet is better than its distributed part", *DUET, "Duet", "Distributed"),
-    Ordering("Duet", "Table 2", "the distributed part is better than the local one", *DUET, "Distributed", "Local"),
-    Ordering("Duet", "Table 2", "the Duet is better than BM25", *DUET, "Duet", "BM25"),
-    Ordering("Duet", "Table 2", "the Duet is better than the best baseline", *DUET, "Duet", BASELINES),
+    Ordering(
+        *("Duet", "Table 2", "the distributed part is better than the local one", *DUET, "Distributed", "Local"),
+        reason=(
+            "few training queries. On debian/synopses the distributed part gains on the local one with more of them "
+            "(see the curves below), but stays far below it with 26,000; the paper has nearly 200,000."
+        ),
+    ),
+    Ordering("Duet", "Table 2", "the Duet is better than BM25", *DUET, "Duet", "BM25", reason=DUET_ALONE),
+    Ordering(
+        "Duet", "Table 2", "the Duet is better than the best baseline", *DUET, "Duet", BASELINES, reason=DUET_ALONE
+    ),
     Ordering(
         "Duet",
         "Figure 4",
