@@ -28,9 +28,8 @@ from pipelines.common.workspace import Workspace
 MEASURES = [nDCG @ 1, nDCG @ 3, nDCG @ 10]
 UNTRAINED = [WORDS, *(key for key in statistical.PAPER if key not in statistical.LEARNED), "lsa"]
 ROWS = [WORDS, *statistical.PAPER, *LEARNED, "lsa", *MIXED]
-DEFAULT = [
-    row for row in ROWS if "shared" not in row and "sum" not in row
-]  # the paper has two networks, and max pooling
+# The paper has two networks, and max pooling.
+DEFAULT = [row for row in ROWS if "shared" not in row and "sum" not in row]
 PAIRS = [("dssm-50", "clsm-50"), ("dssm", "clsm"), ("dssm-4", "clsm-4"), ("dssm-shared", "clsm-shared")]
 PHRASES = statistical.STATISTICAL["ptm"].name
 WINDOW = 3  # of the CLSM in Tables 5 and 7

@@ -198,10 +198,10 @@ POOLING = (
     "of one word at DSSM's level (checks below)."
 )
 DUET_ALONE = (
-    "few training queries (2,000 here). With 6,000 groups of cpp-docs/keywords, larger networks and one seed the Duet "
-    "had .608 on 731 queries, where the tuned BM25 has .569 (earlier results). On debian/synopses more queries do not "
-    "help (see the curves below); why is not known. Mixed with BM25, the Duet is better than BM25 on all collections "
-    "(see the table of all rankers)."
+    "not known. It was trained on 2,000 queries here; with 6,000 groups of cpp-docs/keywords, larger networks and one "
+    "seed it had .608 on 731 queries, where the tuned BM25 has .569 (earlier results), but on debian/synopses more "
+    "queries do not help (see the curves below). Mixed with BM25, the Duet is better than BM25 on all collections (see "
+    "the table of all rankers)."
 )
 SUMMED = "CLSM (in-batch, summed)"  # over windows, instead of max pooling
 CLSM_NEGATIVES = {"J=50": "", "in-batch": ", in-batch negatives", "J=4": ", 4 negatives"}

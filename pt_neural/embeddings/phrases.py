@@ -121,7 +121,7 @@ class PhraseJoiner(pt.Artifact, pt.Transformer):
             threshold: Score above which a pair is a phrase: (count of the pair - ``min_count``) x (number of distinct
                 words and pairs) / (product of the counts of both words).
             fields: Fields of documents that hold their text.
-            verbose: Show a progress bar.
+            verbose: Show a progress bar, but not for a frame.
 
         Raises:
             TypeError: If a text is none of these.
@@ -131,8 +131,9 @@ class PhraseJoiner(pt.Artifact, pt.Transformer):
 
         min_count = checked_number("min_count", min_count, int, least=1)
         threshold = checked_number("threshold", threshold, float, above=0)
-        lists = with_bar(_token_lists(texts, fields), texts, desc="reading texts", verbose=verbose)
-        found = Phrases(lists, min_count=min_count, threshold=threshold, delimiter=" ")
+        if not isinstance(texts, (pd.DataFrame, str, bytes, os.PathLike)):
+            texts = with_bar(texts, texts, desc="reading texts", verbose=verbose)
+        found = Phrases(_token_lists(texts, fields), min_count=min_count, threshold=threshold, delimiter=" ")
         scores = {tuple(name.split(" ")): float(score) for name, score in sorted(found.export_phrases().items())}
         return cls.from_phrases(scores, fields)
 
