@@ -18,6 +18,7 @@ from pt_neural.rankers.readers.word_sequences import WordSequences, WordTexts
 MEANS = [round(-1 + 0.2 * number, 1) for number in range(11)]
 WIDTH = 0.1
 LONGEST_PERIOD = 10_000
+SMALL = 0.014  # largest weight of a kernel before training, as in the authors' code
 
 
 class TK(MatchingRanker):
@@ -32,8 +33,10 @@ class TK(MatchingRanker):
         K_k(i) = sum_j exp(-(cos(t'_i, t'_j) - mu_k)^2 / (2 sigma_k^2))
         s = beta W_log . sum_i log2 K(i) + gamma W_len . sum_i K(i) / |d|
 
-    Both sums are divided by 100, and 16 heads share 32 numbers for each word, as in the authors' first code. Words
-    without a vector are zeros before their position is added. Capreolus' TK is another model: it has no sum by length,
+    Both sums are divided by 100, 16 heads share 32 numbers for each word, and the weights of kernels start within 0.014
+    of zero, as in the authors' code: a score is the product of two layers, and from larger weights some trainings
+    start with a ranking upside down and do not turn it. Words without a vector are zeros before their position is
+    added. Capreolus' TK is another model: it has no sum by length,
     and its attention reads padding. Training is pairwise with a margin of 1 and Adam; the paper trains embeddings and
     layers at a tenth of the rate of 0.001 of the other weights, here one rate holds for all.
 
@@ -119,6 +122,8 @@ class TKNetwork(ContextNetwork):
         self.by_logarithm = nn.Linear(len(MEANS), 1, bias=False)
         self.by_length = nn.Linear(len(MEANS), 1, bias=False)
         self.both = nn.Linear(2, 1, bias=False)  # beta and gamma
+        for layer in (self.by_logarithm, self.by_length):
+            nn.init.uniform_(layer.weight, -SMALL, SMALL)
 
     def encode(self, side: Literal["query", "document"], texts: WordTexts) -> Tensor:
         """Unit vectors of words in context: (words, dimensions)."""

@@ -36,6 +36,14 @@ from pt_neural.rankers.vectors import Vectors
 from pt_neural.text import PackedSequences, Vocabulary
 
 DocumentPooling = Literal["max", "attention"]
+IN_BATCH = {
+    "loss": "softmax",
+    "negatives": "in-batch",
+    "batch_size": 64,
+    "learning_rate": 1e-3,
+    "epochs": 60,
+    "patience": 8,
+}
 SIZES = ("projection", "document_units", "query_units", "hidden", "query_terms", "document_terms", "dropout")
 
 
@@ -92,7 +100,7 @@ class SSM(TowerRanker):
     learning_settings: ClassVar[tuple[str, ...]] = ("dropout",)
     own_training: ClassVar[dict[str, Any]] = TRAINING
     small_sizes: ClassVar[dict[str, Any]] = {"document_units": 40, "query_units": 16, "document_terms": 100}
-    recipes: ClassVar[dict[str, dict[str, Any]]] = RECIPES
+    recipes: ClassVar[dict[str, dict[str, Any]]] = {"few": IN_BATCH, "some": IN_BATCH, "many": RECIPES["many"]}
     terms_per_block: ClassVar[int] = TERMS_PER_BLOCK
     least_score: ClassVar[float] = -20.0
 

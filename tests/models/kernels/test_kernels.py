@@ -95,6 +95,13 @@ def test_tk_reads_words_in_context_and_counts_by_logarithm_and_by_length():
     np.testing.assert_allclose(scores(model), expected, atol=1e-5)
 
 
+def test_weights_of_kernels_of_tk_start_near_zero():
+    model = made(pn.TK)
+    network = model.make_network(model.reader)
+    for layer in (network.by_logarithm, network.by_length):
+        assert 0 < layer.weight.abs().max() <= 0.014
+
+
 def test_kernels_train_on_the_tanh_of_the_score():
     for kind in (pn.KNRM, pn.ConvKNRM):
         model = made(kind)
