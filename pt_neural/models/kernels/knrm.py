@@ -13,6 +13,7 @@ from pt_neural.rankers.readers.word_sequences import WordSequences
 
 MEANS = [0.9, 0.7, 0.5, 0.3, 0.1, -0.1, -0.3, -0.5, -0.7, -0.9]
 WIDTH = 0.1
+FAST = 1e-2  # the learning rate where a few hundred steps must do
 LOG_SCALE = 0.01  # of the logarithms, as in the authors' code, so that a tanh can learn from sums of them
 
 
@@ -56,7 +57,7 @@ class KNRM(MatchingRanker):
 
     schematic = {"label": "KNRM", "help_url": None}
     artifact_format = "knrm"
-    recipes: ClassVar[dict[str, dict[str, Any]]] = {**RECIPES, "few": {**RECIPES["few"], "learning_rate": 1e-2}}
+    recipes: ClassVar[dict[str, dict[str, Any]]] = {**RECIPES, "few": {**RECIPES["few"], "learning_rate": FAST}}
 
     def __init__(
         self,
