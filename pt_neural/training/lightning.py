@@ -41,24 +41,30 @@ _OPTIMISERS = {
 
 
 def parameter_groups(network: nn.Module, training: Training) -> list[dict[str, Any]]:
-    """A network's weights as the groups of an optimiser, so that SGD and weight decay ignore how they are kept.
+    """A network's weights as the groups of an optimiser, with their own learning rates and weight decays.
 
-    A network may keep weights as a multiple of what they are, and then names them, with the factor, in a method
-    ``scaled_weights``. Their gradients are smaller by that factor. Adam, AdamW and Adagrad do not depend on the scale
-    of gradients; steps of SGD would be smaller by the factor's square, in proportion to the weights. Weight decay that
-    is added to the gradient, by all but AdamW, would be larger by as much.
+    A network may name weights that learn at a multiple of the learning rate, in a method ``rate_factors``.
+
+    It may also keep weights as a multiple of what they are, and then names them, with the factor, in a method
+    ``scaled_weights``, so that SGD and weight decay ignore it. Their gradients are smaller by that factor. Adam, AdamW
+    and Adagrad do not depend on the scale of gradients; steps of SGD would be smaller by the factor's square, in
+    proportion to the weights. Weight decay that is added to the gradient, by all but AdamW, would be larger by as much.
     """
-    scaled = network.scaled_weights() if hasattr(network, "scaled_weights") else []
-    names = {id(weight) for weight, _ in scaled}
-    groups = [{"params": [weight for weight in network.parameters() if id(weight) not in names]}]
-    for weight, factor in scaled:
-        group = {"params": [weight]}
-        if training.optimiser == "sgd":
-            group["lr"] = training.learning_rate * factor**2
-        if training.optimiser != "adamw":
-            group["weight_decay"] = training.weight_decay / factor**2
-        groups.append(group)
-    return groups
+    rates, scales = (
+        {id(weight): factor for weight, factor in getattr(network, name, list)()}
+        for name in ("rate_factors", "scaled_weights")
+    )
+    groups: dict[tuple[float, float], list[nn.Parameter]] = {}
+    for weight in network.parameters():
+        groups.setdefault((rates.get(id(weight), 1.0), scales.get(id(weight), 1.0)), []).append(weight)
+    return [
+        {
+            "params": weights,
+            "lr": training.learning_rate * rate * (scale**2 if training.optimiser == "sgd" else 1),
+            "weight_decay": training.weight_decay / (1 if training.optimiser == "adamw" else scale**2),
+        }
+        for (rate, scale), weights in groups.items()
+    ]
 
 
 class GroupTraining(LightningModule):

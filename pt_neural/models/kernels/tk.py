@@ -18,6 +18,7 @@ from pt_neural.rankers.readers.word_sequences import WordSequences, WordTexts
 MEANS = [round(-1 + 0.2 * number, 1) for number in range(11)]
 WIDTH = 0.1
 LONGEST_PERIOD = 10_000
+SLOWER = 0.1  # learning rate of embeddings and layers, as a share of that of the other weights
 SMALL = 0.014  # largest weight of a kernel before training, as in the authors' code
 
 
@@ -37,8 +38,8 @@ class TK(MatchingRanker):
     of zero, as in the authors' code: a score is the product of two layers, and from larger weights some trainings
     start with a ranking upside down and do not turn it. Words without a vector are zeros before their position is
     added. Capreolus' TK is another model: it has no sum by length,
-    and its attention reads padding. Training is pairwise with a margin of 1 and Adam; the paper trains embeddings and
-    layers at a tenth of the rate of 0.001 of the other weights, here one rate holds for all.
+    and its attention reads padding. Training is pairwise with a margin of 1 and Adam; embeddings and layers learn at a
+    tenth of the rate of the other weights, 0.001.
 
     :meth:`index` keeps the vectors t' of documents: as many numbers as the embeddings have, for each word.
 
@@ -67,7 +68,7 @@ class TK(MatchingRanker):
     schematic = {"label": "TK", "help_url": None}
     artifact_format = "tk"
     options_type: ClassVar[type] = KeptInteractionOptions
-    own_training: ClassVar[dict[str, Any]] = {**TRAINING, "batch_size": 32, "learning_rate": 5e-4}
+    own_training: ClassVar[dict[str, Any]] = {**TRAINING, "batch_size": 32}
     small_sizes: ClassVar[dict[str, Any]] = {**MatchingRanker.small_sizes, "num_layers": 1}
     least: ClassVar[Mapping[str, int]] = {"num_layers": 1, "heads": 1, "projection": 1, "hidden": 1}
 
@@ -124,6 +125,11 @@ class TKNetwork(ContextNetwork):
         self.both = nn.Linear(2, 1, bias=False)  # beta and gamma
         for layer in (self.by_logarithm, self.by_length):
             nn.init.uniform_(layer.weight, -SMALL, SMALL)
+
+    def rate_factors(self) -> list[tuple[nn.Parameter, float]]:
+        """Embeddings and layers, which learn at a tenth of the rate of the weights of kernels."""
+        fast = {id(layer.weight) for layer in (self.by_logarithm, self.by_length, self.both)}
+        return [(weight, SLOWER) for weight in self.parameters() if id(weight) not in fast]
 
     def encode(self, side: Literal["query", "document"], texts: WordTexts) -> Tensor:
         """Unit vectors of words in context: (words, dimensions)."""

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import pt_neural as pn
+from pt_neural.training import lightning
 from tests.models.matching.reference import PAIRS, ByHand, made, relu, scores, unit
 
 MEANS = [1, 0.9, 0.7, 0.5, 0.3, 0.1, -0.1, -0.3, -0.5, -0.7, -0.9]
@@ -100,6 +101,18 @@ def test_weights_of_kernels_of_tk_start_near_zero():
     network = model.make_network(model.reader)
     for layer in (network.by_logarithm, network.by_length):
         assert 0 < layer.weight.abs().max() <= 0.014
+
+
+@pytest.mark.parametrize("embeddings", ["trained", "frozen"])
+def test_embeddings_and_layers_of_tk_learn_at_a_tenth_of_the_rate(embeddings):
+    network = made(pn.TK, embeddings=embeddings).network
+    names = {id(weight): name for name, weight in network.named_parameters()}
+    training = pn.Training(learning_rate=0.5).completed(pn.TK.own_training)
+    rates = {
+        names[id(w)]: group["lr"] for group in lightning.parameter_groups(network, training) for w in group["params"]
+    }
+    fast = {"by_logarithm.weight", "by_length.weight", "both.weight"}
+    assert rates == {name: 0.5 if name in fast else 0.05 for name in names.values()}
 
 
 def test_kernels_train_on_the_tanh_of_the_score():
