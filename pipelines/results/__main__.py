@@ -287,8 +287,9 @@ def _beside_bm25(folder: ResultFolder) -> tuple[str, dict[str, str]]:
         deviation = f" ± {means.std(ddof=1):.3f}" if len(means) > 1 else ""
         cell = f"{means.mean():.3f}{deviation}{'*' * bool(differs.get(name, False))}"
         cells[name] = f"{cell} {MARK}" if name.rpartition(" + ")[2] in folder.unfinished() else cell
-    seeds = max(1, values.loc[values["seed"] != "", "seed"].nunique())
-    return f"{_heading(folder, values)[:-1]}, {seeds} seed{'s' * (seeds > 1)})", cells
+    counts = values[values["seed"] != ""].groupby("system")["seed"].nunique()
+    seeds = " or ".join(map(str, sorted(set(counts) or {1})))
+    return f"{_heading(folder, values)[:-1]}, {seeds} seed{'s' * (seeds != '1')})", cells
 
 
 def commands(folders: Iterable[ResultFolder]) -> Iterator[str]:

@@ -24,7 +24,7 @@ SMALL = {"fields": "text", "query_terms": 4, "document_terms": 8}
 LEARNERS = {
     "KNRM": ({}, 12, 0.03),
     "ConvKNRM": ({"filters": 16, "max_ngram": 2}, 10, 0.02),
-    "TK": ({"heads": 2, "projection": 16, "hidden": 16}, 10, 0.01),
+    "TK": ({"heads": 2, "projection": 16, "hidden": 16}, 10, 0.1),
     "DRMMTKS": ({"top_k": 3, "embeddings": "trained"}, 15, 0.03),
     "ANMM": ({"embeddings": "trained", "bins": 9}, 20, 0.03),
     "MVLSTM": ({"units": 10, "top_k": 4}, 15, 0.01),
