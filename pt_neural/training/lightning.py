@@ -50,10 +50,10 @@ def parameter_groups(network: nn.Module, training: Training) -> list[dict[str, A
     and Adagrad do not depend on the scale of gradients; steps of SGD would be smaller by the factor's square, in
     proportion to the weights. Weight decay that is added to the gradient, by all but AdamW, would be larger by as much.
     """
-    rates, scales = (
-        {id(weight): factor for weight, factor in getattr(network, name, list)()}
-        for name in ("rate_factors", "scaled_weights")
-    )
+    own_rates = network.rate_factors() if hasattr(network, "rate_factors") else []
+    scaled = network.scaled_weights() if hasattr(network, "scaled_weights") else []
+    rates = {id(weight): factor for weight, factor in own_rates}
+    scales = {id(weight): factor for weight, factor in scaled}
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}
     for weight in network.parameters():
         groups.setdefault((rates.get(id(weight), 1.0), scales.get(id(weight), 1.0)), []).append(weight)

@@ -35,8 +35,8 @@ class ConvKNRM(MatchingRanker):
 
     phi, the kernels and the score without its tanh are those of :class:`~pt_neural.KNRM`. Words beyond the end of a
     text are zeros, so that a text has as many n-grams of each length as words; padding is masked, unlike in MatchZoo.
-    Words without a vector are zeros, too. Training is KNRM's; the recipes for up to tens of thousands of queries have
-    its rate of 0.01, which did far better on dev queries than 0.001: their steps are few.
+    Words without a vector are zeros, too. Training is KNRM's. The recipes for up to tens of thousands of queries
+    have a rate of 0.01, which did far better than 0.001 on the dev queries of three collections.
 
     :meth:`index` keeps the n-grams of documents: ``max_ngram * filters`` numbers for each word.
 

@@ -35,11 +35,10 @@ class TK(MatchingRanker):
         s = beta W_log . sum_i log2 K(i) + gamma W_len . sum_i K(i) / |d|
 
     Both sums are divided by 100, 16 heads share 32 numbers for each word, and the weights of kernels start within 0.014
-    of zero, as in the authors' code: a score is the product of two layers, and from larger weights some trainings
-    start with a ranking upside down and do not turn it. Words without a vector are zeros before their position is
-    added. Capreolus' TK is another model: it has no sum by length,
-    and its attention reads padding. Training is pairwise with a margin of 1 and Adam; embeddings and layers learn at a
-    tenth of the rate of the other weights, 0.001.
+    of zero, as in the authors' code: counts pass through two linear layers, and with larger weights some trainings
+    started from a ranking upside down and did not turn it. Words without a vector are zeros before their position is
+    added. Capreolus' TK is another model: it has no sum by length, and its attention reads padding. Training is
+    pairwise with a margin of 1 and Adam, at a rate of 0.001, and of a tenth of that for embeddings and transformer.
 
     :meth:`index` keeps the vectors t' of documents: as many numbers as the embeddings have, for each word.
 

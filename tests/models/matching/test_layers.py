@@ -4,10 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import pt_neural as pn
 from pt_neural.models.convolutions.match_pyramid import dynamic_max
 from pt_neural.models.matching import layers
+from pt_neural.models.matching.encoders import Queries
 from pt_neural.models.matching.layers import KernelPooling, SimilarityNetwork, WindowSums, WordVectors, largest
 from pt_neural.rankers.readers import WordSequences
 from pt_neural.rankers.readers.word_sequences import WordGroups, WordTexts
@@ -109,6 +111,27 @@ def test_documents_that_were_read_before_score_alike(kind, dtype, tmp_path):
     found = model.transform(frame.assign(docno=[document["docno"] for document in corpus]))["score"]
     np.testing.assert_allclose(found, expected, atol=0.02 * np.abs(expected).max())
     assert len(set(expected.round(4))) > 4
+
+
+class LargestTensor(TorchDispatchMode):
+    """Remembers the size of the largest tensor that is made."""
+
+    size = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        made = func(*args, **(kwargs or {}))
+        if isinstance(made, torch.Tensor) and not made._is_view():
+            self.size = max(self.size, made.numel())
+        return made
+
+
+def test_a_few_documents_are_matched_without_a_copy_of_all():
+    network = made(pn.ConvKNRM).network
+    rows, offsets = torch.rand(5000, network.columns), torch.arange(0, 5001, 5)
+    queries = Queries(torch.rand(1, 2, network.columns), torch.tensor([2]), None)
+    with torch.no_grad(), LargestTensor() as largest_tensor:
+        network.match(queries, rows, offsets, torch.tensor([[3, 999]]), None)
+    assert 0 < largest_tensor.size < rows.numel() / 10
 
 
 def test_models_without_an_encoder_keep_nothing(tmp_path):
