@@ -8,11 +8,11 @@ The head of benchmarks/parts/matchzoo.py says how to make that environment.
 A document is 200 words drawn from 20,000 by Zipf's law; a query is four words of its document and four others; a group
 is a query with its document and four others, and a step takes sixteen groups. Word vectors have 200 dimensions; they
 are trained where the papers train them, in both packages. Networks have the same sizes as far as matchzoo-py allows. It
-has neither PACRR nor TK. Our rates are end to end, from frames of strings; when we re-rank, a query has 100 documents,
-the same for all of ten queries, or, in the last rate, most of them shared with the next of 80 queries. The two take
-turns, so that other load on the machine affects both. Ratios are of medians, and matchzoo-py's median is that of its
-best setting. The share of the GEMM rate counts the operations of matrix products and convolutions, but not of LSTMs.
-Documents that queries share are read once, so a model that reads them apart may come to more than all of it.
+has none of PACRR, TK and POSIT-DRMM. Our rates are end to end, from frames of strings; when we re-rank, a query has 100
+documents, the same for all of ten queries, or, in the last rate, most of them shared with the next of 80 queries. The
+two take turns, so that other load on the machine affects both. Ratios are of medians, and matchzoo-py's median is that
+of its best setting. The share of the GEMM rate counts the operations of matrix products and convolutions, but not of
+LSTMs. Documents that queries share are read once, so a model that reads them apart may come to more than all of it.
 """
 
 import argparse
@@ -42,6 +42,7 @@ MODELS: dict[str, tuple[str | None, dict[str, Any]]] = {  # matchzoo-py's name, 
     "ARCII": ("ArcII", {}),
     "DRMMTKS": ("DRMMTKS", {}),
     "MVLSTM": ("MVLSTM", {"similarity": "cosine"}),
+    "POSITDRMM": (None, {}),
     "ANMM": ("aNMM", {}),
 }
 EPOCHS = 3  # per round; the first is not counted

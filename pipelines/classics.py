@@ -30,7 +30,7 @@ MEASURES = [nDCG @ 10, AP, RR]
 TIMED = 30  # queries whose re-ranking is timed
 TRAINED = (
     *("DSSM", "CLSM", "SSI", "SSM", "Duet", "DRMM", "MatchTensor"),
-    *("KNRM", "ConvKNRM", "TK", "MatchPyramid", "PACRR", "ARCI", "ARCII", "DRMMTKS", "MVLSTM", "ANMM"),
+    *("KNRM", "ConvKNRM", "TK", "MatchPyramid", "PACRR", "ARCI", "ARCII", "DRMMTKS", "MVLSTM", "POSITDRMM", "ANMM"),
 )
 STATISTICAL: Mapping[str, Mapping[str, Any]] = {  # fitted to documents or to pairs of queries and documents
     "TFIDF": {"sublinear_tf": True},

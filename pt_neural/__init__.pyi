@@ -34,6 +34,7 @@ from pt_neural.models.match_tensor.ssm import SSM as SSM
 from pt_neural.models.pooling.anmm import ANMM as ANMM
 from pt_neural.models.pooling.drmmtks import DRMMTKS as DRMMTKS
 from pt_neural.models.pooling.mv_lstm import MVLSTM as MVLSTM
+from pt_neural.models.pooling.posit_drmm import POSITDRMM as POSITDRMM
 from pt_neural.models.ssi.rocchio import Rocchio as Rocchio
 from pt_neural.models.ssi.ssi import SSI as SSI
 from pt_neural.models.ssi.tf_idf import TFIDF as TFIDF

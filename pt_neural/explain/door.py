@@ -84,9 +84,9 @@ def explain(
     - ``"match-tensor"``, MatchTensor and MatchTensorSSM: which cells and channels of the match tensor made the score,
       as a heat map of query words by document words; see
       :func:`~pt_neural.explain.models.match_tensor.explain_match_tensor`.
-    - ``"interaction"``, KNRM, ConvKNRM, TK, MatchPyramid, PACRR, ARCII, DRMMTKS, MVLSTM and ANMM: what each pair of a
-      query word and a document word adds to the score, as a heat map, and the soft matches of each kernel; see
-      :func:`~pt_neural.explain.models.interaction.explain_interaction`.
+    - ``"interaction"``, KNRM, ConvKNRM, TK, MatchPyramid, PACRR, ARCII, DRMMTKS, MVLSTM, POSITDRMM and ANMM: what each
+      pair of a query word and a document word adds to the score, as a heat map, and the soft matches of each kernel;
+      see :func:`~pt_neural.explain.models.interaction.explain_interaction`.
     - ``"word-pairs"``, SSI and TFIDF: what each pair of a query word and a document word adds to the score, as a heat
       map and a list of the strongest pairs; see
       :func:`~pt_neural.explain.models.word_pairs.explain_word_pairs` (option ``pairs``).

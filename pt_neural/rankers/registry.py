@@ -68,6 +68,7 @@ RANKERS = [
         ("MVLSTM", "pooling.mv_lstm", "mv-lstm", "Wan, Lan, Guo, Xu, Pang and Cheng", 2016),
         ("PACRR", "convolutions.pacrr", "pacrr", "Hui, Yates, Berberich and de Melo", 2017),
         ("PLSA", "topics.plsa", "plsa", "Hofmann", 1999),
+        ("POSITDRMM", "pooling.posit_drmm", "posit-drmm", "McDonald, Brokos and Androutsopoulos", 2018),
         ("PhraseTranslation", "translation.phrases", "phrase-translation", "Gao, He and Nie", 2010),
         ("Rocchio", "ssi.rocchio", "rocchio", "Rocchio", 1971),
         ("SSI", "ssi.ssi", "ssi", "Bai, Weston, Grangier, Collobert, Sadamasa, Qi, Chapelle and Weinberger", 2010),

@@ -54,6 +54,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "MatchTensor": _TENSOR,
     "MatchTensorSSM": _TENSOR,
     "PACRR": {"filters": 3, "document_terms": 20},
+    "POSITDRMM": {"num_layers": 1, "document_terms": 20},
     "PLSA": {"num_topics": 3},
     "SSI": _SSI,
     "SSM": _SEQUENCES,

@@ -36,7 +36,7 @@ STARTS = [
     if "training" in inspect.signature(ranker_class(name)).parameters and name != "SSI correlated-hash"
 ]
 LEARNS_WORDS = [name for name in STARTS if name in ("CLSM", "DSSM", "Duet", "DuetDistributed") or name[:3] == "SSI"]
-HAS_IDF = [name for name in STARTS if name.startswith(("DRMM", "PACRR", "SSI")) and name != "DRMMTKS"]
+HAS_IDF = [name for name in STARTS if name.startswith(("DRMM", "PACRR", "POSIT", "SSI")) and name != "DRMMTKS"]
 MORE = [
     {"docno": "d9", "title": "Zebra", "text": "A zebra quickly jumps over six vexed wolves by the river."},
     {"docno": "d10", "title": "Jazz", "text": "Wolves hum jazz to the giraffe and the zebra."},

@@ -27,7 +27,7 @@ CELLS_AT_ONCE = 2**20  # in copies of the interaction, each without one cell
 def explain_interaction(model: MatchingRanker, query: str, text: Document) -> "InteractionExplanation":
     """Show what each cell of the interaction, a pair of a query word and a document word, adds to the score.
 
-    Where the score is piecewise linear in the cells (MatchPyramid, ARCII, MVLSTM, and PACRR with
+    Where the score is piecewise linear in the cells (MatchPyramid, ARCII, MVLSTM, POSITDRMM, and PACRR with
     ``combination="dense"``), the contribution of a cell is its value times the slope of the score, summed over the
     channels. On the linear piece that a pair lies on, the score is the sum of all contributions and of what biases add.
     If several places share a maximum, it is divided among them.

@@ -15,6 +15,7 @@ from pt_neural.models.matching.encoders import Queries, RowLinear
 from pt_neural.models.matching.layers import ContextNetwork, EncodingNetwork, Interaction, WindowSums, WordVectors
 from pt_neural.models.matching.ranker import Embeddings, MatchingRanker
 from pt_neural.rankers.options import KeptInteractionOptions
+from pt_neural.rankers.readers.word_pairs import Matches
 from pt_neural.rankers.readers.word_sequences import WordSequences, WordTexts
 
 
@@ -194,7 +195,9 @@ class ARCINetwork(EncodingNetwork):
         rows = self.encode("document", texts)
         return rows, torch.arange(len(rows) + 1, device=rows.device)
 
-    def match(self, queries: Queries, rows: Tensor, offsets: Tensor, document_rows: Tensor, matches: None) -> Tensor:
+    def match(
+        self, queries: Queries, rows: Tensor, offsets: Tensor, document_rows: Tensor, matches: Matches | None
+    ) -> Tensor:
         """Scores of documents; see :meth:`EncodingNetwork.match`."""
         hidden = torch.relu(queries.whole[:, None] + rows[offsets[document_rows]] + self.bias)
         return self.output(hidden).squeeze(-1)  # (groups, documents)

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pt_neural.embeddings import EmbeddingSpaces, Space
-from pt_neural.models.kernels.knrm import FAST, LOG_SCALE, MEANS, WIDTH
+from pt_neural.models.kernels.knrm import FAST_RECIPES, LOG_SCALE, MEANS, WIDTH
 from pt_neural.models.matching.layers import (
     LEAST_COUNT,
     ContextNetwork,
@@ -17,7 +17,7 @@ from pt_neural.models.matching.layers import (
     WindowSums,
     WordVectors,
 )
-from pt_neural.models.matching.ranker import RECIPES, Embeddings, MatchingRanker
+from pt_neural.models.matching.ranker import Embeddings, MatchingRanker
 from pt_neural.rankers.options import KeptInteractionOptions
 from pt_neural.rankers.readers.word_sequences import WordSequences, WordTexts
 
@@ -64,11 +64,7 @@ class ConvKNRM(MatchingRanker):
     artifact_format = "conv-knrm"
     options_type: ClassVar[type] = KeptInteractionOptions
     small_sizes: ClassVar[dict[str, Any]] = {**MatchingRanker.small_sizes, "filters": 32}
-    recipes: ClassVar[dict[str, dict[str, Any]]] = {
-        "few": {**RECIPES["few"], "learning_rate": FAST},
-        "some": {**RECIPES["some"], "learning_rate": FAST},
-        "many": RECIPES["many"],
-    }
+    recipes: ClassVar[dict[str, dict[str, Any]]] = FAST_RECIPES
     least: ClassVar[Mapping[str, int]] = {"max_ngram": 1, "filters": 1}
 
     def __init__(

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from pt_neural.models.matching.encoders import Queries, RowLinear
+from pt_neural.rankers.readers.word_pairs import Matches
 from pt_neural.rankers.readers.word_sequences import WordGroups, WordTexts
 
 Similarity = Literal["cosine", "dot", "exact"]
@@ -203,7 +204,9 @@ class EncodingNetwork(nn.Module):
         """Rows, document after document, and where each document starts."""
         raise NotImplementedError
 
-    def match(self, queries: Queries, rows: Tensor, offsets: Tensor, document_rows: Tensor, matches: None) -> Tensor:
+    def match(
+        self, queries: Queries, rows: Tensor, offsets: Tensor, document_rows: Tensor, matches: Matches | None
+    ) -> Tensor:
         """Scores of documents, float32 of shape (groups, documents).
 
         Args:
@@ -211,7 +214,7 @@ class EncodingNetwork(nn.Module):
             rows: The rows that :meth:`read_documents` returned.
             offsets: Where each document's rows start.
             document_rows: Documents of each group, int64 of shape (groups, documents).
-            matches: Ignored.
+            matches: Exact matches of each pair, group after group; None for a network that does not use them.
         """
         raise NotImplementedError
 
@@ -248,7 +251,9 @@ class ContextNetwork(EncodingNetwork, MatchingNetwork):
         """A row for each word, document after document, and where each document starts."""
         return self.encode("document", texts), texts.offsets
 
-    def match(self, queries: Queries, rows: Tensor, offsets: Tensor, document_rows: Tensor, matches: None) -> Tensor:
+    def match(
+        self, queries: Queries, rows: Tensor, offsets: Tensor, document_rows: Tensor, matches: Matches | None
+    ) -> Tensor:
         """Scores of documents; see :meth:`EncodingNetwork.match`."""
         return self.score_cells(self.pair(queries, rows, offsets, document_rows))
 

@@ -52,6 +52,7 @@ class MatchingRanker(InteractionRanker):
         least: The smallest value of each setting that is a number.
         choices: The values of each setting that is a choice.
         reads_idf: Whether the network uses the idf of query words.
+        reads_matches: Whether the network needs to be told of exact matches with documents that it has read before.
     """
 
     components: ClassVar[dict[str, Callable[..., Any]]] = {"spaces": EmbeddingSpaces.load}
@@ -62,6 +63,7 @@ class MatchingRanker(InteractionRanker):
     least: ClassVar[Mapping[str, int]] = {}
     choices: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
     reads_idf: ClassVar[bool] = False
+    reads_matches: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -100,7 +102,7 @@ class MatchingRanker(InteractionRanker):
         """A reader of words."""
         self._check_settings()
         limits = {"query_terms": self.query_terms, "document_terms": self.document_terms}
-        return WordSequences(self.spaces, self.space, **limits, idf=self.reads_idf)
+        return WordSequences(self.spaces, self.space, **limits, idf=self.reads_idf, matches=self.reads_matches)
 
     def word_vectors(self, reader: WordSequences) -> WordVectors:
         """The network's table of word vectors."""

@@ -12,6 +12,7 @@ from pt_neural._files import ArtifactError
 from pt_neural.embeddings import EmbeddingSpaces, Space
 from pt_neural.rankers.readers.histograms import FREQUENCIES, count_documents, idf
 from pt_neural.rankers.readers.word_ids import WordIds
+from pt_neural.rankers.readers.word_pairs import Matches, exact_matches
 from pt_neural.text import PackedSequences, Vocabulary, pack_texts
 from pt_neural.text.packed import Numbering
 from pt_neural.text.vocabulary import PerTerm
@@ -69,6 +70,7 @@ class WordSequences(WordIds):
         query_terms: Words of a query that are read.
         document_terms: Words of a document that are read.
         idf: Whether the network uses the idf of query words, ln((N + 1) / df) in the training documents.
+        matches: Whether the network needs to be told of exact matches with documents that it has read before.
 
     Raises:
         TypeError: If the embeddings are something else.
@@ -86,9 +88,10 @@ class WordSequences(WordIds):
         query_terms: int = 8,
         document_terms: int = 200,
         idf: bool = False,
+        matches: bool = False,
     ):
         super().__init__(spaces, space, query_terms=query_terms, document_terms=document_terms)
-        self.idf = idf
+        self.idf, self.matches = idf, matches
         self.frequencies: Vocabulary | None = None
 
     def build(self, query_texts: Sequence[str], documents: PackedSequences, vocabulary: Vocabulary) -> None:
@@ -99,7 +102,9 @@ class WordSequences(WordIds):
 
     def read_queries(self, texts: Sequence[str]) -> "WordCorpus":
         """Queries as sequences of words."""
-        sequences, terms = pack_texts(texts)
+        return self._read_queries(*pack_texts(texts))
+
+    def _read_queries(self, sequences: PackedSequences, terms: Sequence[str]) -> "WordCorpus":
         weights = None if self.frequencies is None else np.append(idf(terms, self.frequencies), np.float32(0))
         return WordCorpus(sequences, self.ids(terms), self.query_terms, weights)
 
@@ -109,7 +114,13 @@ class WordSequences(WordIds):
 
     def pair(self, query_texts: Sequence[str], documents: PackedSequences, vocabulary: Vocabulary) -> "WordPairGroups":
         """Queries and documents to take batches of groups from."""
-        return WordPairGroups(self.read_queries(query_texts), self.read_documents(documents, vocabulary))
+        sequences, terms = pack_texts(query_texts)
+        queries = self._read_queries(sequences, terms)
+        in_documents = None
+        if self.matches:
+            read = queries.sequences
+            in_documents = PackedSequences(vocabulary.ids(terms)[read.terms], read.offsets)
+        return WordPairGroups(queries, self.read_documents(documents, vocabulary), in_documents)
 
     def save(self, directory: Path) -> None:
         """Write the document frequencies, if there are any."""
@@ -148,6 +159,11 @@ class WordCorpus:
     def __len__(self) -> int:
         return len(self.sequences)
 
+    @property
+    def num_terms(self) -> int:
+        """Number of different ids in the sequences, including -1."""
+        return len(self._ids)
+
     def take(self, numbers: np.ndarray) -> WordTexts:
         """The texts with these numbers, as tensors."""
         texts = self.sequences.take(numbers)
@@ -157,10 +173,16 @@ class WordCorpus:
 
 
 class WordPairGroups:
-    """Queries and documents to take batches of groups from."""
+    """Queries and documents to take batches of groups from.
 
-    def __init__(self, queries: WordCorpus, documents: WordCorpus):
+    ``query_terms`` are the queries as term ids of the documents, -1 for other terms; None if the network does without
+    exact matches, or finds them by the ids of words.
+    """
+
+    def __init__(self, queries: WordCorpus, documents: WordCorpus, query_terms: PackedSequences | None = None):
         self.queries, self.documents = queries, documents
+        self._query_terms = query_terms
+        self._table = np.zeros(0 if query_terms is None else documents.num_terms, dtype=np.int32)
 
     def batch(self, queries: np.ndarray, documents: np.ndarray) -> WordGroups:
         """Groups of a query and its documents: numbers of shape (groups,) and (groups, documents per group)."""
@@ -173,5 +195,8 @@ class WordPairGroups:
             torch.from_numpy(document_rows.reshape(documents.shape)),
         )
 
-    def find_matches(self, queries: np.ndarray, documents: np.ndarray) -> None:
-        """None: exact matches follow from the ids."""
+    def find_matches(self, queries: np.ndarray, documents: np.ndarray) -> Matches | None:
+        """Exact matches of pairs, given by numbers of queries and documents, int64 of shape (pairs,)."""
+        if self._query_terms is None:
+            return None
+        return exact_matches(self._query_terms, queries, self.documents.sequences, documents, self._table)

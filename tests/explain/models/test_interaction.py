@@ -14,6 +14,7 @@ LINEAR = [
     (pn.MatchPyramid, {"filters": 2}),
     (pn.ARCII, {"layers": (3, 2), "hidden": 4}),
     (pn.MVLSTM, {"units": 3, "top_k": 4}),
+    (pn.POSITDRMM, {"num_layers": 1}),
     (pn.PACRR, {"combination": "dense", "filters": 2}),
 ]
 OTHERS = [

@@ -27,10 +27,10 @@ def spaces(dim: int = 6) -> pn.EmbeddingSpaces:
     return pn.EmbeddingSpaces.from_vectors(KNOWN, *random.normal(size=(2, len(KNOWN), dim)).astype("f4"))
 
 
-def made(kind: type[MatchingRanker], **options) -> MatchingRanker:
+def made(kind: type[MatchingRanker], *, dim: int = 6, **options) -> MatchingRanker:
     """A small model with random weights; its documents are of one field."""
     sizes = {"query_terms": 5, "document_terms": 14, "fields": "text", "device": "cpu", **options}
-    model = with_random_weights(kind(spaces(), **sizes), [text for pair in PAIRS for text in pair])
+    model = with_random_weights(kind(spaces(dim), **sizes), [text for pair in PAIRS for text in pair])
     with torch.no_grad():
         model.network.vectors.table[-1] = 0  # unknown words have no vector, and training leaves it so
     return model

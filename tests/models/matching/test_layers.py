@@ -101,7 +101,7 @@ def frame():
 
 
 @pytest.mark.parametrize("dtype", ["float16", "int8"])
-@pytest.mark.parametrize("kind", [pn.ConvKNRM, pn.TK, pn.MVLSTM, pn.ARCI, pn.ARCII])
+@pytest.mark.parametrize("kind", [pn.ConvKNRM, pn.TK, pn.MVLSTM, pn.POSITDRMM, pn.ARCI, pn.ARCII])
 def test_documents_that_were_read_before_score_alike(kind, dtype, tmp_path):
     model = made(kind)
     expected = scores(model)

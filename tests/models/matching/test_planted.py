@@ -28,6 +28,7 @@ LEARNERS = {
     "DRMMTKS": ({"top_k": 3, "embeddings": "trained"}, 15, 0.03),
     "ANMM": ({"embeddings": "trained", "bins": 9}, 20, 0.03),
     "MVLSTM": ({"units": 10, "top_k": 4}, 15, 0.01),
+    "POSITDRMM": ({"embeddings": "trained", "num_layers": 1}, 15, 0.03),
     "MatchPyramid": ({"embeddings": "trained", "document_fields": 4, "hidden": 16}, 12, 0.02),
     "PACRR": ({"embeddings": "trained", "filters": 8}, 15, 0.03),
     "ARCI": ({"layers": (32,), "hidden": 32}, 40, 0.01),

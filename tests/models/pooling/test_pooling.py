@@ -1,4 +1,4 @@
-"""DRMMTKS, aNMM and MV-LSTM against loops over words."""
+"""DRMMTKS, aNMM, MV-LSTM and POSIT-DRMM against loops over words."""
 
 import math
 
@@ -50,16 +50,14 @@ def test_anmm_ranks_where_its_sigmoids_are_flat():
     assert twice > once + 5
 
 
-def states(model, side: str, words: list[str], hand: ByHand) -> list[np.ndarray]:
+def states(encoder: torch.nn.LSTM, vectors: list[np.ndarray]) -> list[np.ndarray]:
     """The states of a text that PyTorch's own LSTM reads alone."""
-    encoder = getattr(model.network, side).lstm
-    lstm = torch.nn.LSTM(model.spaces.dim, model.units, bidirectional=True).double()
+    lstm = torch.nn.LSTM(encoder.input_size, encoder.hidden_size, bidirectional=True).double()
     lstm.load_state_dict({name: weight.double() for name, weight in encoder.state_dict().items()})
-    if not words:
+    if not vectors:
         return []
-    vectors = torch.from_numpy(np.array([hand.vector(word) for word in words]))
     with torch.no_grad():
-        return list(lstm(vectors)[0].numpy())
+        return list(lstm(torch.from_numpy(np.array(vectors)))[0].numpy())
 
 
 @pytest.mark.parametrize("similarity", ["cosine", "bilinear", "tensor"])
@@ -68,7 +66,8 @@ def test_mv_lstm_reads_the_strongest_matches_of_states(similarity):
     expected = []
     for pair in PAIRS:
         hand, strongest = ByHand(model, *pair), []
-        query, text = states(model, "query", hand.query, hand), states(model, "document", hand.text, hand)
+        query = states(model.network.query.lstm, [hand.vector(word) for word in hand.query])
+        text = states(model.network.document.lstm, [hand.vector(word) for word in hand.text])
         for number in range(2 if similarity == "tensor" else 1):
             found = []
             for u in query:
@@ -84,3 +83,49 @@ def test_mv_lstm_reads_the_strongest_matches_of_states(similarity):
             strongest.append(k_largest(found, 4))
         expected.append(hand.layer("output", relu(hand.layer("hidden", np.concatenate(strongest))))[0])
     np.testing.assert_allclose(scores(model), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(("num_layers", "dim"), [(1, 6), (2, 5)])
+def test_posit_drmm_pools_three_views_of_each_query_word(num_layers, dim):
+    model = made(pn.POSITDRMM, dim=dim, num_layers=num_layers, top_k=3, hidden=4)
+    expected = []
+    for pair in PAIRS:
+        hand = ByHand(model, *pair)
+        query, text = (in_context(model, hand, words) for words in (hand.query, hand.text))
+        exact = np.array([[float(word == other) for other in hand.text] for word in hand.query])
+        exact = exact.reshape(len(hand.query), len(hand.text))
+        outputs = []
+        for place, word in enumerate(hand.query):
+            views = [unit(query[place]) @ unit(vector) for vector in text]
+            others = [unit(hand.vector(word)) @ unit(hand.vector(other)) for other in hand.text]
+            pooled = [
+                value
+                for view in (views, others, exact[place])
+                for value in (max(view, default=0), k_largest(view, 3).sum() / 3)
+            ]
+            units = hand.layer("hidden", np.array(pooled))
+            outputs.append(hand.layer("output", np.where(units > 0, units, 0.1 * units))[0])
+        if not hand.query:
+            units = hand.layer("hidden", np.zeros(6))
+            total = hand.layer("output", np.where(units > 0, units, 0.1 * units))[0]
+            expected.append(hand.layer("joined", np.array([total, 0, 0, 0, 0]))[0])
+            continue
+        idf = model.reader.read_queries([" ".join(hand.query)]).take(np.array([0]))
+        idf = idf.idf[idf.words].double().numpy()
+        exponents = np.exp([hand.layer("gate", np.append(query[place], idf[place]))[0] for place in range(len(query))])
+        found = exact.any(axis=1)
+        neighbours = [(a, b) for a, b in zip(hand.query, hand.query[1:], strict=False)]
+        in_text = [pair in zip(hand.text, hand.text[1:], strict=False) for pair in neighbours]
+        products = idf[:-1] * idf[1:]
+        overlaps = [found.mean(), found @ idf / idf.sum()]
+        overlaps += [np.mean(in_text), in_text @ products / products.sum()] if neighbours else [0, 0]
+        expected.append(hand.layer("joined", np.array([exponents @ outputs / exponents.sum(), *overlaps]))[0])
+    np.testing.assert_allclose(scores(model), expected, atol=1e-5)
+
+
+def in_context(model, hand: ByHand, words: list[str]) -> list[np.ndarray]:
+    """The sums of the vectors of words and of their states."""
+    vectors = read = [hand.vector(word) for word in words]
+    for encoder in model.network.encoders:
+        read = states(encoder.lstm, read)
+    return [vector + state[: len(vector)] for vector, state in zip(vectors, read, strict=True)]
