@@ -36,10 +36,11 @@ class POSITDRMM(MatchingRanker):
         P_i = [max_j S_ij, mean of kmax_j S_ij] for S = cos(c_i, c_j), cos(e_i, e_j), [q_i = d_j]
         s(q, d) = w_s . [sum_i softmax_i(w_g . [c_i; idf_i]) (w_o . lrelu(W P_i + b)); overlaps]
 
-    This is the model of the authors' code with all views ("MV"), but for three things: words without a vector, which it
-    skips, are zeros here and can still match exactly; it counts a word that a query repeats once in the shares; and its
-    last layer also reads the score of BM25, which a :class:`~pt_neural.Mixture` adds. Capreolus' model is another one:
-    it has one layer in place of two for the six numbers, gates of idf alone, and LSTMs that go on reading in padding.
+    This is the model of the authors' code with all views ("MV"), with these differences: it skips words without a
+    vector, which are zeros here and can still match exactly; it reads a learned vector before and after each text; in
+    the shares it counts a repeated word of a query once, and the first word also as a neighbour of the start; and its
+    last layer reads the score of BM25, too, which a :class:`~pt_neural.Mixture` adds here. Capreolus' POSITDRMM is
+    another model: one layer in place of two for the six numbers, gates of idf alone, and LSTMs that read padding.
     Training is pairwise with a margin of 1, with Adam at a rate of 0.01, one other document for each relevant one, and
     batches of 64, as in that code. The recipes have four other documents, batches of 16 and a rate of 0.003, which did
     as well in half of the epochs on the dev queries of two collections.
