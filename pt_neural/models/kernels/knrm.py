@@ -13,7 +13,7 @@ from pt_neural.rankers.readers.word_sequences import WordSequences
 
 MEANS = [0.9, 0.7, 0.5, 0.3, 0.1, -0.1, -0.3, -0.5, -0.7, -0.9]
 WIDTH = 0.1
-FAST = 1e-2  # the learning rate where a few hundred steps must do
+FAST = 1e-2  # the learning rate for up to tens of thousands of queries
 FAST_RECIPES = {
     **RECIPES,
     "few": {**RECIPES["few"], "learning_rate": FAST},
@@ -39,8 +39,8 @@ class KNRM(MatchingRanker):
     where tanh is flat.
 
     Training is the paper's: the margin loss of a relevant document and each other one with a margin of 1, Adam with a
-    rate of 0.001, batches of 16. With few training queries there are too few steps for that rate: the recipes for up to
-    tens of thousands have 0.01, which did far better on the dev queries of two collections.
+    rate of 0.001, batches of 16. That rate is too slow for fewer training queries: the recipes for up to tens of
+    thousands have 0.01, which did far better on the dev queries of two collections.
 
     Args:
         spaces: The word embeddings; 300 dimensions in the paper.

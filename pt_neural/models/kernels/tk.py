@@ -40,7 +40,7 @@ class TK(MatchingRanker):
     added. Capreolus' TK is another model: it has no sum by length, and its attention reads padding. Training is
     pairwise with a margin of 1 and Adam, at a rate of 0.001, and of a tenth of that for embeddings and transformer. The
     recipes for up to tens of thousands of queries have a rate of 0.01 and batches of 16, which did far better on the
-    dev queries of two collections: at the paper's rate, a few hundred steps ranked worse than no training.
+    dev queries of two collections: at the paper's rate, a few hundred steps ranked worse than the untrained network.
 
     :meth:`index` keeps the vectors t' of documents: as many numbers as the embeddings have, for each word.
 

@@ -52,7 +52,7 @@ class MatchingRanker(InteractionRanker):
         least: The smallest value of each setting that is a number.
         choices: The values of each setting that is a choice.
         reads_idf: Whether the network uses the idf of query words.
-        reads_matches: Whether the network needs to be told of exact matches with documents that it has read before.
+        reads_matches: Whether the network uses exact matches, which the rows of documents that it has read do not show.
     """
 
     components: ClassVar[dict[str, Callable[..., Any]]] = {"spaces": EmbeddingSpaces.load}

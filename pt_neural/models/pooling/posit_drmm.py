@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from pt_neural._arguments import checked_number
 from pt_neural.embeddings import EmbeddingSpaces, Space
-from pt_neural.models.matching.encoders import Queries, RecurrentEncoder
+from pt_neural.models.matching.encoders import ByteDropout, Queries, TextLSTM
 from pt_neural.models.matching.layers import ContextNetwork, Interaction, WordVectors, largest, masked_log_softmax
 from pt_neural.models.matching.ranker import RECIPES, TRAINING, Embeddings, MatchingRanker
 from pt_neural.rankers.options import KeptInteractionOptions
@@ -25,22 +25,23 @@ SLOWER = {"learning_rate": 0.003, "num_negatives": 4, "batch_size": 16}
 class POSITDRMM(MatchingRanker):
     """The strongest matches of each query word, of words in context, of words alone, and exact ones.
 
-    Two layers of bi-directional LSTMs, the same for query and document, read the word vectors e; a word in context is
-    the sum of its vector and its state. In each of three views, cosines of words in context, cosines of word vectors
-    and exact matches, the largest value of a query word and the mean of its k largest ones are kept. These six numbers
-    give the word's score, and gates weigh the words by their vectors in context and their idf. The last layer reads the
-    sum and which shares of the query's words, and of its pairs of neighbouring words, the document has, plain and
-    weighted by idf::
+    Two layers of bi-directional LSTMs, the same for query and document, read the word vectors e; a word in context
+    is the sum of its vector and its state. There are three views: cosines of words in context, cosines of word
+    vectors, and exact matches. In each, a query word keeps its largest value and the mean of its k largest (zeros
+    where there are fewer). These six numbers give the word's score, and gates weigh the words by their vectors in
+    context and their idf. The last layer reads the sum, and which shares of the query's words and of its pairs of
+    neighbouring words the document has, plain and weighted by idf::
 
         c_i = e_i + BiLSTM(e)_i
         P_i = [max_j S_ij, mean of kmax_j S_ij] for S = cos(c_i, c_j), cos(e_i, e_j), [q_i = d_j]
         s(q, d) = w_s . [sum_i softmax_i(w_g . [c_i; idf_i]) (w_o . lrelu(W P_i + b)); overlaps]
 
-    This is the model of the authors' code with all views ("MV"), with these differences: it skips words without a
-    vector, which are zeros here and can still match exactly; it reads a learned vector before and after each text; in
-    the shares it counts a repeated word of a query once, and the first word also as a neighbour of the start; and its
-    last layer reads the score of BM25, too, which a :class:`~pt_neural.Mixture` adds here. Capreolus' POSITDRMM is
-    another model: one layer in place of two for the six numbers, gates of idf alone, and LSTMs that read padding.
+    This is the multi-view model ("MV") of the authors' code. That code differs in four ways: it skips words without
+    a vector, which are zeros here and can still match exactly; it puts a learned vector before and after each text;
+    its shares count a repeated query word once, and pair the first word with the start; and its last layer also
+    reads BM25's score, for which there is :class:`~pt_neural.Mixture` here. Capreolus' POSITDRMM is another model:
+    one layer in place of two for the six numbers, gates of idf alone, and LSTMs that read padding.
+
     Training is pairwise with a margin of 1, with Adam at a rate of 0.01, one other document for each relevant one, and
     batches of 64, as in that code. The recipes have four other documents, batches of 16 and a rate of 0.003, which did
     as well in half of the epochs on the dev queries of two collections.
@@ -110,7 +111,7 @@ class POSITDRMM(MatchingRanker):
 
 
 class POSITDRMMNetwork(ContextNetwork):
-    """Layers of LSTMs, three views of each two words, the strongest matches, gates, and a last layer.
+    """Layers of LSTMs, three views of each pair of words, the strongest matches, gates, and a last layer.
 
     Args:
         vectors: The word vectors.
@@ -127,7 +128,7 @@ class POSITDRMMNetwork(ContextNetwork):
         self.columns, self.top_k = 2 * vectors.dim, top_k
         units = -(-vectors.dim // 2)  # of each direction
         inputs = [vectors.dim, *[2 * units] * (num_layers - 1)]
-        self.encoders = nn.ModuleList(RecurrentEncoder(size, units, dropout) for size in inputs)
+        self.lstms, self.dropout = nn.ModuleList(TextLSTM(size, units) for size in inputs), ByteDropout(dropout)
         self.hidden, self.output = nn.Linear(2 * VIEWS, hidden), nn.Linear(hidden, 1, bias=False)
         self.gate = nn.Linear(vectors.dim + 1, 1, bias=False)
         self.joined = nn.Linear(1 + OVERLAPS, 1, bias=False)
@@ -136,9 +137,9 @@ class POSITDRMMNetwork(ContextNetwork):
         """Each word's vector in context and its own vector, unit vectors for documents: (words, 2 * dimensions)."""
         words = F.embedding(texts.words, self.vectors(texts.ids))
         with torch.autocast(words.device.type, enabled=False):  # which PyTorch's LSTM of a CPU lacks
-            states = words.float()
-            for encoder in self.encoders:
-                states = encoder(states, texts.offsets).states
+            states = self.dropout(words.float())
+            for lstm in self.lstms:
+                states = self.dropout(lstm(states, texts.offsets)[0])
             both = words + states[:, : self.vectors.dim], words
         return torch.cat([F.normalize(part, dim=-1) for part in both] if side == "document" else both, dim=-1)
 

@@ -70,7 +70,7 @@ class WordSequences(WordIds):
         query_terms: Words of a query that are read.
         document_terms: Words of a document that are read.
         idf: Whether the network uses the idf of query words, ln((N + 1) / df) in the training documents.
-        matches: Whether the network needs to be told of exact matches with documents that it has read before.
+        matches: Whether the network uses exact matches, which the rows of documents that it has read do not show.
 
     Raises:
         TypeError: If the embeddings are something else.
@@ -161,7 +161,7 @@ class WordCorpus:
 
     @property
     def num_terms(self) -> int:
-        """Number of different ids in the sequences, including -1."""
+        """Number of possible term ids, -1 included."""
         return len(self._ids)
 
     def take(self, numbers: np.ndarray) -> WordTexts:

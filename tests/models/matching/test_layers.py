@@ -86,7 +86,7 @@ def test_the_reader_has_each_text_and_each_word_once():
 
 def test_a_document_is_one_of_several_of_a_batch():
     """Scores of pairs together and of each alone, for a network over similarities and one that encodes."""
-    for model in (made(pn.MatchPyramid), made(pn.ARCII, layers=(3, 2), hidden=3)):
+    for model in (made(pn.MatchPyramid), made(pn.ARCII, layers=(3, 2), hidden=3), made(pn.POSITDRMM)):
         together = scores(model)
         alone = [scores(model, [pair])[0] for pair in PAIRS]
         np.testing.assert_allclose(together, alone, atol=1e-5)
@@ -94,6 +94,19 @@ def test_a_document_is_one_of_several_of_a_batch():
         found = model.network(groups.batch(np.array([0]), np.array([[0, 1, 0]])))[0]
         expected = scores(model, [(PAIRS[0][0], PAIRS[number][1]) for number in (0, 1, 0)])
         np.testing.assert_allclose(found.detach().numpy(), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [pn.MVLSTM, pn.POSITDRMM])
+def test_training_and_ranking_see_the_same(kind):
+    """Scores of a batch of all queries and documents, as in training, and of documents that are read once."""
+    model, numbers = made(kind, query_terms=2), np.arange(len(PAIRS))
+    queries, texts = zip(*PAIRS, strict=True)
+    sequences, terms = pack_texts(texts)
+    groups = model.reader.pair(queries, sequences, Vocabulary(terms)).batch(numbers, np.tile(numbers, (len(PAIRS), 1)))
+    with torch.no_grad():
+        found = model.network(groups).numpy()
+    expected = scores(model, [(query, text) for query in queries for text in texts]).reshape(found.shape)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 def frame():

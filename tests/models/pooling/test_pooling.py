@@ -85,9 +85,9 @@ def test_mv_lstm_reads_the_strongest_matches_of_states(similarity):
     np.testing.assert_allclose(scores(model), expected, atol=1e-5)
 
 
-@pytest.mark.parametrize(("num_layers", "dim"), [(1, 6), (2, 5)])
-def test_posit_drmm_pools_three_views_of_each_query_word(num_layers, dim):
-    model = made(pn.POSITDRMM, dim=dim, num_layers=num_layers, top_k=3, hidden=4)
+@pytest.mark.parametrize(("num_layers", "dim", "query_terms"), [(1, 6, 5), (2, 5, 2)])
+def test_posit_drmm_pools_three_views_of_each_query_word(num_layers, dim, query_terms):
+    model = made(pn.POSITDRMM, dim=dim, num_layers=num_layers, top_k=3, hidden=4, query_terms=query_terms)
     expected = []
     for pair in PAIRS:
         hand = ByHand(model, *pair)
@@ -126,6 +126,6 @@ def test_posit_drmm_pools_three_views_of_each_query_word(num_layers, dim):
 def in_context(model, hand: ByHand, words: list[str]) -> list[np.ndarray]:
     """The sums of the vectors of words and of their states."""
     vectors = read = [hand.vector(word) for word in words]
-    for encoder in model.network.encoders:
-        read = states(encoder.lstm, read)
+    for lstm in model.network.lstms:
+        read = states(lstm, read)
     return [vector + state[: len(vector)] for vector, state in zip(vectors, read, strict=True)]
