@@ -17,7 +17,8 @@ others), with networks as alike as matchzoo-py allows, each side with its own lo
 of BM25 by their scores alone. The epoch and the learning rate of each were chosen on dev queries. ± is the standard
 deviation over seeds; the p-value is that of the test of orderings. Both trainings are short: they compare
 implementations, and do not say how good a ranker can be. A network that gives all documents one score, as matchzoo-py's
-ARC-I did with two of three seeds and its MV-LSTM with one, ranks them by docno; its MV-LSTM had .312 and .294 otherwise.
+ARC-I did with two of three seeds and its MV-LSTM with one, ranks them by docno; its MV-LSTM had .312 and .294 with the
+other two.
 """
 OURS, THEIRS = "ours", "matchzoo-py"
 
