@@ -58,7 +58,7 @@ def main() -> None:
     options = parse_arguments()
     generator = np.random.default_rng(options.seed)
     texts = synthetic_texts(
-        options.words, options.documents, generator, terms=options.document_terms, shared=4, others=4
+        options.words, options.documents, generator, terms=options.document_terms, shared=4, others=4, zipf=True
     )
     candidates = synthetic_candidates(options.documents, NEGATIVES, generator)
     for name in options.models:

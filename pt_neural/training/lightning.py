@@ -112,7 +112,7 @@ class GroupTraining(LightningModule):
         if self.bf16 is None and self.training_settings.precision == AUTO:
             self.bf16 = from_first(lambda: self._bf16_pays(batch))
         key = [self.training_settings.seed, self.current_epoch, batch_idx, self.global_rank]
-        torch.manual_seed(int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0]))
+        self._seed(int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0]))
         with nullcontext() if self.bf16 is None else self._autocast(self.bf16):
             loss = self._loss_of(batch)
         value = loss.item()
@@ -123,6 +123,12 @@ class GroupTraining(LightningModule):
             )
         self._sum, self._groups = self._sum + value * len(batch.labels), self._groups + len(batch.labels)
         return loss
+
+    def _seed(self, seed: int) -> None:
+        """Seed the CPU and this device; torch.manual_seed formats stack traces for others, which takes milliseconds."""
+        torch.default_generator.manual_seed(seed)
+        if self.device.type != "cpu":
+            torch.get_device_module(self.device).manual_seed(seed)
 
     def _loss_of(self, batch: Batch) -> Tensor:
         return self.loss(self.network(batch.inputs).float(), batch.labels, batch.valid)

@@ -15,7 +15,7 @@ from pt_neural.models.matching.layers import (
     largest,
     masked_log_softmax,
 )
-from pt_neural.models.matching.ranker import TRAINING, Embeddings, MatchingRanker
+from pt_neural.models.matching.ranker import FAST_RECIPES, TRAINING, Embeddings, MatchingRanker
 from pt_neural.rankers.options import TrainedOptions
 from pt_neural.rankers.readers.word_sequences import WordSequences, WordTexts
 
@@ -42,7 +42,9 @@ class PACRR(MatchingRanker):
     the order of the text, and filters do not reach beyond a window.
 
     Training is the paper's: a softmax over a relevant document and one other, with Adam; idf is ln((N + 1) / df) in the
-    forward index or the training candidates. Words without a vector have a cosine of 1 with themselves.
+    forward index or the training candidates. Words without a vector have a cosine of 1 with themselves. The recipes
+    for up to tens of thousands of queries have a rate of 0.01 in the place of 0.001: on the dev queries of two
+    collections it did far better on one, and as well on the other.
 
     Args:
         spaces: The word embeddings; 300 dimensions in the paper.
@@ -72,6 +74,7 @@ class PACRR(MatchingRanker):
     schematic = {"label": "PACRR", "help_url": None}
     artifact_format = "pacrr"
     own_training: ClassVar[dict[str, Any]] = {**TRAINING, "loss": "softmax", "num_negatives": 1}
+    recipes: ClassVar[dict[str, dict[str, Any]]] = FAST_RECIPES
     least: ClassVar[Mapping[str, int]] = {"max_ngram": 1, "filters": 1, "top_k": 1, "window_terms": 1, "dense_units": 1}
     choices: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         "selection": ("first-k", "k-window"),

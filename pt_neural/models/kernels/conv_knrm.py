@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pt_neural.embeddings import EmbeddingSpaces, Space
-from pt_neural.models.kernels.knrm import FAST_RECIPES, LOG_SCALE, MEANS, WIDTH
+from pt_neural.models.kernels.knrm import LOG_SCALE, MEANS, WIDTH
 from pt_neural.models.matching.layers import (
     LEAST_COUNT,
     ContextNetwork,
@@ -17,7 +17,7 @@ from pt_neural.models.matching.layers import (
     WindowSums,
     WordVectors,
 )
-from pt_neural.models.matching.ranker import Embeddings, MatchingRanker
+from pt_neural.models.matching.ranker import FAST_RECIPES, Embeddings, MatchingRanker
 from pt_neural.rankers.options import KeptInteractionOptions
 from pt_neural.rankers.readers.word_sequences import WordSequences, WordTexts
 

@@ -7,18 +7,12 @@ from torch import Tensor, nn
 
 from pt_neural.embeddings import EmbeddingSpaces, Space
 from pt_neural.models.matching.layers import LEAST_COUNT, Interaction, KernelPooling, SimilarityNetwork, WordVectors
-from pt_neural.models.matching.ranker import RECIPES, Embeddings, MatchingRanker
+from pt_neural.models.matching.ranker import FAST_RECIPES, Embeddings, MatchingRanker
 from pt_neural.rankers.options import TrainedOptions
 from pt_neural.rankers.readers.word_sequences import WordSequences
 
 MEANS = [0.9, 0.7, 0.5, 0.3, 0.1, -0.1, -0.3, -0.5, -0.7, -0.9]
 WIDTH = 0.1
-FAST = 1e-2  # the learning rate for up to tens of thousands of queries
-FAST_RECIPES = {
-    **RECIPES,
-    "few": {**RECIPES["few"], "learning_rate": FAST},
-    "some": {**RECIPES["some"], "learning_rate": FAST},
-}
 LOG_SCALE = 0.01  # of the logarithms, as in the authors' code, so that a tanh can learn from sums of them
 
 

@@ -9,9 +9,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pt_neural.embeddings import EmbeddingSpaces, Space
-from pt_neural.models.kernels.knrm import FAST_RECIPES, LOG_SCALE
+from pt_neural.models.kernels.knrm import LOG_SCALE
 from pt_neural.models.matching.layers import LEAST_COUNT, ContextNetwork, Interaction, KernelPooling, WordVectors
-from pt_neural.models.matching.ranker import TRAINING, Embeddings, MatchingRanker
+from pt_neural.models.matching.ranker import FAST_RECIPES, TRAINING, Embeddings, MatchingRanker
 from pt_neural.rankers.options import KeptInteractionOptions
 from pt_neural.rankers.readers.word_sequences import WordSequences, WordTexts
 

@@ -25,9 +25,10 @@ TRAINING = {
     "batch_size": 40,
     "learning_rate": 1e-3,
 }
+SMALL_STEPS = {"batch_size": 10, "learning_rate": 3e-3}  # for up to tens of thousands of queries
 RECIPES = {
-    "few": {},
-    "some": {"max_groups": 8_000, "epochs": 30},
+    "few": SMALL_STEPS,
+    "some": {**SMALL_STEPS, "max_groups": 8_000, "epochs": 30},
     "many": {"max_groups": 100_000, "epochs": 30},
 }
 
@@ -144,8 +145,9 @@ class MatchTensor(MatchTensorRanker):
     Training is pointwise as in the paper: cross-entropy of each document's sigmoid against its grade, divided by the
     highest, so that three grades have the targets 0, 1/2 and 1, with Adam, and 200 documents a step (40 groups of
     five). Negatives are retrieved documents that were not judged relevant, for collections with few judgements;
-    ``pn.Training(negatives="judged")`` is the paper's choice. With few training queries there are few steps of that
-    size: ``pn.Training(batch_size=10, learning_rate=0.003)`` then learns sooner.
+    ``pn.Training(negatives="judged")`` is the paper's choice. Few training queries give few steps of that size: the
+    recipes for up to tens of thousands have batches of 10 groups and a rate of 0.003 in the place of 0.001, which did
+    better on the dev queries of two collections.
 
     The document's side does not depend on the query, and :meth:`index` stores it: a row of ``tensor_size`` numbers for
     each word, 16 KB as float16 for 200 words.

@@ -18,7 +18,8 @@ Similarity = Literal["cosine", "dot", "exact"]
 
 FREQUENT = 20_000  # most frequent words, whose vectors set the scale
 EXACT_WIDTH = 1e-3  # of the kernel of exact matches
-TABLE_COSTS_LESS = 2  # than gathering the vectors of all words of all documents, for so many times the products
+TABLE_COSTS_LESS = 5  # than gathering the vectors of all words of all documents, for so many times the products
+LEAST_LENGTH = 1e-12  # of a vector, before it divides
 LEAST_EXPONENT = -80.0  # exponentials that underflow take ten times as long
 LEAST_COUNT = 1e-10  # of a kernel, before its logarithm
 
@@ -48,6 +49,61 @@ class WordVectors(nn.Module):
         """Vectors of shape (words, dimensions) for ids of shape (words,)."""
         unknown = self.num_known
         return self.scale * F.embedding(ids.clamp(max=unknown), self.table, padding_idx=unknown)
+
+    def cosines(self, queries: Tensor, documents: Tensor) -> Tensor:
+        """Cosines of words by their ids, float32 of shape (query words, document words); 1 for equal ids."""
+        return _Cosines.apply(self.table, queries, documents)
+
+
+class _Cosines(torch.autograd.Function):
+    """Products of rows of a table, divided by their lengths; no other row is read, nor any unit vector kept.
+
+    With the cosine c of the rows q and d, of which the last row of the table is not a word's, dc/dd is
+    (q/|q| - c d/|d|) / |d|, and dc/dq is the same with q and d exchanged.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, queries: Tensor, documents: Tensor) -> Tensor:
+        last = len(table) - 1
+        rows = queries.clamp(max=last), documents.clamp(max=last)
+        left, right = (table.index_select(0, one) for one in rows)
+        scales = [1 / one.norm(dim=1).clamp(min=LEAST_LENGTH) for one in (left, right)]
+        left *= scales[0][:, None]
+        places, is_there = _places(queries, documents)
+        cosines = _set_cells((left @ right.T).mul_(scales[1]), places, is_there, 1.0)
+        ctx.save_for_backward(cosines, places, is_there, left, right, *scales, *rows)
+        ctx.shape = table.shape
+        return cosines
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        cosines, places, is_there, left, right, left_scale, right_scale, queries, documents = ctx.saved_tensors
+        gradient = _set_cells(gradient.clone(), places, is_there, 0.0)
+        shares = gradient * cosines
+        gradient *= right_scale
+        of_right = gradient.T @ left
+        of_right.addcmul_(right, (shares.sum(0) * right_scale.square())[:, None], value=-1)
+        of_left = gradient @ right
+        of_left.addcmul_(left, shares.sum(1)[:, None], value=-1).mul_(left_scale[:, None])
+        total = gradient.new_zeros(ctx.shape)
+        total.index_add_(0, documents, of_right).index_add_(0, queries, of_left)
+        total[-1] = 0
+        return total, None, None
+
+
+def _places(queries: Tensor, documents: Tensor) -> tuple[Tensor, Tensor]:
+    """Where each distinct query word is among the distinct document words, and whether it is there at all."""
+    if not len(documents):
+        return queries.new_empty(len(queries), 0), queries.new_empty(len(queries), 0, dtype=torch.bool)
+    ids, order = documents.sort()
+    found = torch.searchsorted(ids, queries[:, None]).clamp(max=len(ids) - 1)
+    return order[found], ids[found] == queries[:, None]
+
+
+def _set_cells(table: Tensor, places: Tensor, is_there: Tensor, value: float) -> Tensor:
+    """Set a cell of each row of a table where ``is_there``, in place."""
+    return table.scatter_(1, places, table.gather(1, places).masked_fill(is_there, value))
 
 
 class Interaction(NamedTuple):
@@ -111,7 +167,7 @@ class SimilarityNetwork(MatchingNetwork):
         if len(queries.ids) * len(documents.ids) > TABLE_COSTS_LESS * products:
             cells = self._of_pairs(queries.ids, documents.ids, of_groups[0], document_places)
         else:
-            cells = self._looked_up(queries.ids, documents.ids, query_places, groups.query_rows, document_places)
+            cells = self._looked_up(queries.ids, documents.ids, of_groups[0], document_places)
         return Interaction(
             cells,
             of_groups[1][:, None, :, None] & document_mask[:, :, None],
@@ -120,27 +176,24 @@ class SimilarityNetwork(MatchingNetwork):
             self.query_features(queries, of_groups[0]),
         )
 
-    def _looked_up(
-        self, queries: Tensor, documents: Tensor, rows: Tensor, query_rows: Tensor, columns: Tensor
-    ) -> Tensor:
+    def _looked_up(self, queries: Tensor, documents: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
         """Cells, each distinct query word compared with each distinct document word once.
 
         Args:
             queries: Ids of the distinct query words.
             documents: Ids of the distinct document words.
-            rows: The places of the words of each query among them, of shape (queries, query words).
-            query_rows: The query of each group.
+            rows: The places of the query words of each group among them, of shape (groups, query words).
             columns: The places of the words of each group's documents, of shape (groups, documents, document words).
 
         Returns:
             Shape (groups, documents, query words, document words).
         """
         table = F.pad(self.similarities(queries, documents), (0, 1, 0, 1))  # (query words + 1, document words + 1)
-        by_query = table[rows].mT.flatten(0, 1)  # (queries * (document words + 1), query words)
-        return F.embedding(query_rows[:, None, None] * table.shape[1] + columns, by_query).mT
+        places = rows[:, None, :, None] * table.shape[1] + columns[:, :, None]
+        return table.flatten().index_select(0, places.flatten()).view(places.shape)
 
     def _of_pairs(self, queries: Tensor, documents: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
-        """The same, each pair compared by itself; ``rows`` are of shape (groups, query words)."""
+        """The same, each pair compared by itself."""
         query_ids, document_ids = F.pad(queries, (0, 1), value=-1)[rows], F.pad(documents, (0, 1), value=-2)[columns]
         same = query_ids[:, None, :, None] == document_ids[:, :, None]
         if self.similarity == "exact":
@@ -161,12 +214,12 @@ class SimilarityNetwork(MatchingNetwork):
 
         Equal words have a cosine of 1, unknown words too, and unknown words have 0 with all others.
         """
-        same = queries[:, None] == documents
         if self.similarity == "exact":
-            return same.float()
+            return (queries[:, None] == documents).float()
         with torch.autocast(queries.device.type, enabled=False):  # a kernel tells 0.999 from 1
-            products = self._compared(queries) @ self._compared(documents).T
-            return products if self.similarity == "dot" else torch.where(same, 1.0, products)
+            if self.similarity == "cosine":
+                return self.vectors.cosines(queries, documents)
+            return self._compared(queries) @ self._compared(documents).T
 
     def _compared(self, ids: Tensor) -> Tensor:
         """Vectors whose products are the similarities of different words."""

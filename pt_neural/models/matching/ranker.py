@@ -32,6 +32,12 @@ RECIPES = {
     "some": {"max_groups": 8_000, "epochs": 30, "patience": 5},
     "many": {"max_groups": 100_000, "epochs": 30, "patience": 5},
 }
+FAST = 1e-2  # the learning rate of some networks for up to tens of thousands of queries
+FAST_RECIPES = {
+    **RECIPES,
+    "few": {**RECIPES["few"], "learning_rate": FAST},
+    "some": {**RECIPES["some"], "learning_rate": FAST},
+}
 
 
 class MatchingRanker(InteractionRanker):

@@ -187,3 +187,15 @@ def test_pairs_are_compared_alike_by_a_table_and_by_themselves(similarity, train
     for one, other in zip(*found, strict=True):
         assert one is other is None or torch.allclose(one, other, atol=1e-6)
     assert found[0].cells.shape == (3, 2, 3, 4)
+    if trained and similarity != "exact":
+        weights = torch.rand(found[0].cells.shape)
+        slopes = [torch.autograd.grad((one.cells * weights).sum(), network.vectors.table)[0] for one in found]
+        torch.testing.assert_close(*slopes, atol=1e-5, rtol=1e-4)
+        assert slopes[0][[1, 3, 8]].abs().sum(1).gt(0).all()
+
+
+def test_cosines_of_no_words():
+    vectors = WordVectors(np.eye(3, dtype="f4"), trained=False)
+    words, none = torch.tensor([2, 5]), torch.tensor([], dtype=torch.int64)
+    assert vectors.cosines(words, none).shape == (2, 0)
+    assert vectors.cosines(none, words).shape == (0, 2)
