@@ -397,51 +397,65 @@ class KernelPooling(nn.Module):
 
 
 class _KernelCounts(torch.autograd.Function):
-    """One kernel after another, computed again for the gradient, so that memory holds cells, not cells by kernels."""
+    """One kernel after another, computed again for the gradient, so that memory holds cells, not cells by kernels.
+
+    An exponential takes longer than all else, so the kernels of a series follow from the middle one. With the means mu
+    and mu + n d, and the ratio r = exp((s - mu) d / w^2 - d^2 / 2w^2), ::
+
+        exp(-(s - mu - n d)^2 / 2w^2) = exp(-(s - mu)^2 / 2w^2) r^n exp(-n (n - 1) d^2 / 2w^2)
+
+    The last factor is the same for all cells.
+    """
 
     @staticmethod
     def forward(ctx: Any, cells: Tensor, mask: Tensor, means: list[float], width: float, exact: bool) -> Tensor:
         ctx.save_for_backward(cells, mask)
         ctx.kernels = means, width, exact
+        cells = cells.masked_fill(~mask, 0.0)
         counts = cells.new_empty(*cells.shape[:-1], len(means) + exact)
-        for number, _, _, values in _kernels(cells, mask, *ctx.kernels):
-            torch.sum(values, dim=-1, out=counts[..., number])
+        if exact:
+            torch.sum(_exact_kernel(cells, mask), dim=-1, out=counts[..., 0])
+        for number, _, factor, values in _series(cells, mask, means, width):
+            torch.sum(values, dim=-1, out=counts[..., number + exact]).mul_(factor)
         return counts
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None, None]:
         cells, mask = ctx.saved_tensors
-        total = torch.zeros_like(cells)
-        for number, mean, width, values in _kernels(cells, mask, *ctx.kernels):
-            total.addcmul_(values * (mean - cells), gradient[..., number, None], value=width**-2)
-        return total, None, None, None, None
+        means, width, exact = ctx.kernels
+        cells = cells.masked_fill(~mask, 0.0)
+        sums, moments = torch.zeros_like(cells), torch.zeros_like(cells)  # of g_n K_n and of g_n mu_n K_n
+        for number, mean, factor, values in _series(cells, mask, means, width):
+            weights = gradient[..., number + exact, None]
+            sums.addcmul_(values, weights, value=factor)
+            moments.addcmul_(values, weights, value=factor * mean)
+        slopes = moments.addcmul_(cells, sums, value=-1).mul_(width**-2)
+        if exact:
+            kernel = _exact_kernel(cells, mask).mul_(1 - cells)
+            slopes.addcmul_(kernel, gradient[..., 0, None], value=EXACT_WIDTH**-2)
+        return slopes, None, None, None, None
 
 
-def _kernels(
-    cells: Tensor, mask: Tensor, means: list[float], width: float, exact: bool
+def _exact_kernel(cells: Tensor, mask: Tensor) -> Tensor:
+    exponents = (cells - 1).square_().mul_(-0.5 / EXACT_WIDTH**2).clamp_(min=LEAST_EXPONENT)
+    return exponents.exp_().mul_(mask)
+
+
+def _series(
+    cells: Tensor, mask: Tensor, means: list[float], width: float
 ) -> Iterator[tuple[int, float, float, Tensor]]:
-    """The number of each kernel, its mean, its width, and its values, 0 where the mask is false.
-
-    An exponential takes longer than all else, so the kernels of a series follow from the middle one: with the means mu
-    and mu + d, exp(-(s - mu - d)^2 / 2w^2) = exp(-(s - mu)^2 / 2w^2) exp(s d / w^2) exp(-(2 mu d + d^2) / 2w^2).
-    """
-    cells = cells.masked_fill(~mask, 0.0)
-    if exact:
-        exponents = (cells - 1).square_().mul_(-0.5 / EXACT_WIDTH**2).clamp_(min=LEAST_EXPONENT)
-        yield 0, 1.0, EXACT_WIDTH, exponents.exp_().mul_(mask)
+    """The number of each kernel, its mean, a factor, and its values without this factor, 0 where the mask is false."""
     middle = len(means) // 2
     first = (cells - means[middle]).square_().mul_(-0.5 / width**2).exp_().mul_(mask)
-    yield middle + exact, means[middle], width, first
+    yield middle, means[middle], 1.0, first
     for numbers in (range(middle + 1, len(means)), range(middle - 1, -1, -1)):
-        values, mean, ratio = first, means[middle], None
-        for number in numbers:
-            step = means[number] - mean
-            if ratio is None:
-                ratio = (cells * (step / width**2)).exp_()
-            values = (values * ratio).mul_(math.exp(-(2 * mean * step + step**2) / (2 * width**2)))
-            mean = means[number]
-            yield number + exact, mean, width, values
+        if numbers:
+            step = means[numbers[0]] - means[middle]
+            ratio = (cells - (means[middle] + step / 2)).mul_(step / width**2).exp_()
+            values = first.clone()
+            for n, number in enumerate(numbers):
+                yield number, means[number], math.exp(-n * (n + 1) / 2 * (step / width) ** 2), values.mul_(ratio)
 
 
 def largest(values: Tensor, mask: Tensor, count: int) -> Tensor:
