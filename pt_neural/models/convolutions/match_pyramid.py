@@ -125,10 +125,9 @@ class MatchPyramidNetwork(SimilarityNetwork):
         """Scores."""
         groups, documents = interaction.lengths.shape
         cells = (interaction.cells * interaction.mask).flatten(0, 1)[:, None]  # (pairs, 1, query words, words)
-        values = self.convolution(same_size(cells, self.convolution.kernel_size[0]))
+        cells = same_size(cells, self.convolution.kernel_size[0]).to(memory_format=torch.channels_last)
         query_lengths = interaction.query_mask.sum(-1).repeat_interleave(documents)
-        pooled = dynamic_max(values, interaction.lengths.flatten(), self.grid[1])  # (pairs, filters, words, fields)
-        pooled = dynamic_max(pooled.mT, query_lengths, self.grid[0])  # (pairs, filters, fields, query fields)
+        pooled = dynamic_max(self.convolution(cells), query_lengths, interaction.lengths.flatten(), self.grid)
         hidden = torch.relu(self.hidden(torch.relu(pooled).flatten(1)))  # the largest of ReLUs is that of the largest
         return self.output(hidden).view(groups, documents)
 
@@ -139,22 +138,39 @@ def same_size(cells: Tensor, window: int) -> Tensor:
     return F.pad(cells, (before, after, before, after))
 
 
-def dynamic_max(values: Tensor, lengths: Tensor, fields: int) -> Tensor:
-    """The largest value in each of several fields of equal size that divide the words of each text.
+def dynamic_max(values: Tensor, query_lengths: Tensor, lengths: Tensor, grid: tuple[int, int]) -> Tensor:
+    """The largest value in each field of a grid that divides the words of a query and of a document.
 
     Args:
-        values: Shape (texts, ..., words).
+        values: Shape (pairs, filters, query words, document words), which is read fastest with channels last.
+        query_lengths: Words of each query, int64; a text without words counts as one word.
+        lengths: Words of each document.
+        grid: Number of fields of queries and of documents.
+
+    Returns:
+        Shape (pairs, filters, document fields, query fields).
+    """
+    pairs, filters, height, width = values.shape
+    rows, columns = fields_of(query_lengths, grid[0]), fields_of(lengths, grid[1])  # (pairs, fields, words)
+    rows = rows + torch.arange(pairs, device=rows.device)[:, None, None] * height
+    places = rows[:, :, None, :, None] * width + columns[:, None, :, None]  # (pairs, fields, fields, words, words)
+    values = values.permute(0, 2, 3, 1).reshape(-1, filters).float()
+    largest = F.embedding_bag(places.flatten(3).flatten(0, 2), values, mode="max")
+    return largest.view(pairs, *grid, filters).permute(0, 3, 2, 1)
+
+
+def fields_of(lengths: Tensor, fields: int) -> Tensor:
+    """The words of each of several fields of equal size that divide a text, the last one repeated in shorter fields.
+
+    Args:
         lengths: Words of each text, int64; a text without words counts as one word.
         fields: Number of fields.
 
     Returns:
-        Shape (texts, ..., fields).
+        int64 of shape (texts, fields, words of the longest field).
     """
     numbers, lengths = torch.arange(fields, device=lengths.device), lengths.clamp(min=1)[:, None]
     starts = numbers * lengths // fields  # (texts, fields)
     sizes = -(-(numbers + 1) * lengths // fields) - starts  # at least 1
     steps = torch.arange(int(sizes.max()), device=lengths.device)
-    places = starts[..., None] + torch.minimum(steps, sizes[..., None] - 1)  # (texts, fields, words of the largest)
-    shape = *values.shape[:-1], places.shape[1] * places.shape[2]
-    places = places.flatten(1).view(len(lengths), *[1] * (values.dim() - 2), -1).expand(shape)
-    return values.gather(-1, places).unflatten(-1, (fields, -1)).amax(-1)
+    return starts[..., None] + torch.minimum(steps, sizes[..., None] - 1)

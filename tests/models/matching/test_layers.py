@@ -45,7 +45,10 @@ def test_the_largest_values_of_a_row():
 
 def test_a_grid_divides_each_text_by_its_own_length():
     values = torch.tensor([[[1.0, 5, 2, 4, 3, 9, 9]], [[7.0, 8, 9, 9, 9, 9, 9]], [[6.0, 9, 9, 9, 9, 9, 9]]])
-    assert dynamic_max(values, torch.tensor([5, 2, 0]), 3).tolist() == [[[5, 5, 4]], [[7, 8, 8]], [[6, 6, 6]]]
+    lengths, one = torch.tensor([5, 2, 0]), torch.tensor([1, 1, 0])
+    largest_values = torch.tensor([[[5, 5, 4]], [[7, 8, 8]], [[6, 6, 6]]])
+    assert torch.equal(dynamic_max(values[:, :, None], one, lengths, (1, 3))[..., 0], largest_values)
+    assert torch.equal(dynamic_max(values[..., None], lengths, one, (3, 1))[:, :, 0], largest_values)
 
 
 def test_windows_end_with_their_text():
