@@ -16,7 +16,7 @@ PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11,$(
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all test-lowest faults lint bench bench-scale results notebooks docs package jar clean
 
-PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile
+PYTEST := $(BIN)/python -m pytest --dist loadfile
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -25,10 +25,11 @@ demo: $(READY) ## index, train and compare on the embedded collection: one table
 	$(BIN)/python -m pipelines.quickstart
 
 test: $(READY) ## run the tests in a few minutes, in as many processes as there are cores, but no more than four
-	$(PYTEST) -m "not long"
+	$(PYTEST) -n logical --maxprocesses 4 -m "not long"
 
+# The longer tests often wait for processes that they start, so there is one more of them than cores.
 test-all: test ## run the tests, and then those that take longer
-	$(PYTEST) -m long
+	$(PYTEST) -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --maxprocesses 4 -m long
 
 test-lowest: ## run the tests with the oldest versions that pyproject.toml allows, in an environment of their own
 	@test -x $(LOWEST)/bin/uv || { "$(PYTHON)" -m venv $(LOWEST) && $(LOWEST)/bin/python -m pip install --quiet uv; }
