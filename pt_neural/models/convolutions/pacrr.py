@@ -179,10 +179,17 @@ class PACRRNetwork(SimilarityNetwork):
         stride = 1 if self.window_terms is None else size
         after = size - 1 if self.window_terms is None else 0
         padded = F.pad(cells.flatten(0, 1), (0, after, 0, size - 1))[:, None]  # (pairs, 1, query words, words)
-        convolution = self.convolutions[size - 2]
-        values = F.conv2d(padded, convolution.weight, convolution.bias, stride=(1, stride))
-        values = torch.relu(values.amax(1)).view(*cells.shape[:3], -1)  # (groups, documents, query words, places)
-        return largest(values, mask[..., ::stride], self.top_k)
+        convolution, mask = self.convolutions[size - 2], mask[..., ::stride].flatten(0, 1)
+        with torch.no_grad():  # only the windows that are kept have a gradient
+            images = padded.to(memory_format=torch.channels_last)
+            values = F.conv2d(images, convolution.weight, convolution.bias, stride=(1, stride)).amax(1)
+            values = values.masked_fill(~mask, -torch.inf)
+            places = values.topk(min(self.top_k, values.shape[-1]), dim=-1).indices  # (pairs, query words, k)
+        pairs, words = (torch.arange(count, device=places.device)[:, None] for count in places.shape[:2])
+        windows = padded[:, 0].unfold(1, size, 1).unfold(2, size, stride)[pairs[:, None], words, places].flatten(-2)
+        kept = torch.relu(F.linear(windows, convolution.weight.flatten(1), convolution.bias).amax(-1))
+        kept = kept * mask.gather(-1, places)
+        return F.pad(kept, (0, self.top_k - kept.shape[-1])).view(*cells.shape[:3], self.top_k)
 
     def windows(self, cells: Tensor, interaction: Interaction, size: int) -> tuple[Tensor, Tensor]:
         """The cells of the best windows of this size, side by side, and whether each belongs to a window."""
