@@ -27,7 +27,7 @@ demo: $(READY) ## index, train and compare on the embedded collection: one table
 test: $(READY) ## run the tests in a few minutes, in as many processes as there are cores, but no more than four
 	$(PYTEST) -n logical --maxprocesses 4 -m "not long"
 
-# The longer tests often wait for processes that they start, so there is one more of them than cores.
+# The longer tests often wait for processes that they start, so one more process runs them than there are cores.
 test-all: test ## run the tests, and then those that take longer
 	$(PYTEST) -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --maxprocesses 4 -m long
 
