@@ -316,9 +316,8 @@ class ContextNetwork(EncodingNetwork, MatchingNetwork):
         steps = torch.arange(max(1, int(lengths.max())), device=rows.device)
         document_mask = steps < lengths[..., None]
         places = (offsets[:-1][document_rows][..., None] + steps) * document_mask
-        # Masked, since a row of zeros for padding would copy the rows of all documents, and do so for every few pairs.
+        # Padding is any row, since cells that the mask leaves out make no difference.
         documents = F.embedding(places, rows if len(rows) else rows.new_zeros(1, rows.shape[1]))
-        documents = documents.masked_fill(~document_mask[..., None], 0)  # (groups, documents, words, columns)
         words = torch.arange(queries.words.shape[1], device=rows.device)
         query_mask = words < queries.lengths[:, None]  # (groups, query words)
         mask = query_mask[:, None, :, None] & document_mask[:, :, None]

@@ -6,8 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+import torch.nn.functional as F
 
 import pt_neural as pn
+from pt_neural.models.kernels.conv_knrm import _UnitRows
 from pt_neural.training import lightning
 from tests.models.matching.reference import PAIRS, ByHand, made, relu, scores, unit
 
@@ -47,8 +49,21 @@ def test_conv_knrm_matches_ngrams_of_all_lengths():
                 text = [unit(row) for row in relu(hand.windows(f"windows.{other - 1}", hand.text, other))]
                 cosines = np.array([[a @ b for b in text] for a in query]).reshape(len(query), len(text))
                 sums += kernel_sums(cosines)
-        expected.append(hand.layer("dense", np.array(sums))[0])
-    np.testing.assert_allclose(scores(model), expected, atol=1e-5)
+        expected.append(hand.layer("dense", 10 * np.array(sums))[0])  # divided by 10, not by 100
+    np.testing.assert_allclose(scores(model), expected, atol=1e-4)
+
+
+def test_gradients_of_positive_unit_rows_are_those_of_autograd():
+    tables = [torch.randn(6, 4, dtype=torch.float32, requires_grad=True) for _ in range(3)]
+    with torch.no_grad():
+        tables[1][2] = -1.0  # nothing of it is positive
+    weights = torch.randn(6, 12)
+    plain = torch.cat([F.normalize(torch.relu(table), dim=-1) for table in tables], dim=-1)
+    found = _UnitRows.apply(*tables)
+    torch.testing.assert_close(found, plain)
+    expected = torch.autograd.grad((plain * weights).sum(), tables)
+    for one, other in zip(torch.autograd.grad((found * weights).sum(), tables), expected, strict=True):
+        torch.testing.assert_close(one, other)
 
 
 def in_context(hand: ByHand, words: list[str], heads: int, size: int) -> list[np.ndarray]:
