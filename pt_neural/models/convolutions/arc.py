@@ -8,6 +8,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from pt_neural._arguments import checked_integers
 from pt_neural.embeddings import EmbeddingSpaces, Space
@@ -216,27 +217,20 @@ class SentenceVector(nn.Module):
 
     def __init__(self, inputs: int, layers: Sequence[int], window: int, max_words: int, outputs: int):
         super().__init__()
-        self.first, self.window = WindowSums(inputs, window, layers[0]), window
-        self.further = nn.ModuleList(nn.Conv1d(before, after, window) for before, after in pairwise(layers))
+        self.layers = nn.ModuleList(WindowSums(before, window, after) for before, after in pairwise((inputs, *layers)))
         self.max_places = places_left(max_words, len(layers))
         self.linear = RowLinear(self.max_places * layers[-1], outputs, bias=False)
 
     def forward(self, vectors: Tensor, texts: WordTexts) -> Tensor:
         """From vectors of the distinct words and the texts to (texts, outputs)."""
-        rows = torch.relu(self.first(vectors, texts.words, texts.offsets))  # (words, filters)
-        is_value = texts.padded()[1]
-        values = rows.new_zeros(*is_value.shape, rows.shape[1]).masked_scatter(is_value[..., None], rows).mT
-        values, is_value = self.pooled(values, is_value)
-        for layer in self.further:
-            values = torch.relu(layer(F.pad(values, (0, self.window - 1)))) * is_value[:, None]
-            values, is_value = self.pooled(values, is_value)
-        values = F.pad(values, (0, self.max_places - values.shape[2]))  # (texts, filters, most places)
+        rows, words, offsets = vectors, texts.words, texts.offsets
+        for layer in self.layers:
+            rows, offsets = larger_of_two(torch.relu(layer(rows, words, offsets)), offsets)
+            words = torch.arange(len(rows), device=rows.device)
+        steps = torch.arange(self.max_places, device=rows.device)
+        places = torch.where(steps < offsets.diff()[:, None], offsets[:-1, None] + steps, len(rows))
+        values = F.embedding(places, F.pad(rows, (0, 0, 0, 1)))  # (texts, most places, filters)
         return self.linear(values.flatten(1))
-
-    @staticmethod
-    def pooled(values: Tensor, is_value: Tensor) -> tuple[Tensor, Tensor]:
-        """The larger of each two neighbours, and whether there is any."""
-        return F.max_pool1d(values, 2, ceil_mode=True), is_value[:, ::2]
 
 
 class ARCIINetwork(ContextNetwork):
@@ -269,18 +263,78 @@ class ARCIINetwork(ContextNetwork):
         """Values of the first layer before ReLU: (groups, documents, filters, query words, document words)."""
         return queries.mT[:, None, :, :, None] + documents.mT[:, :, :, None]
 
+    def match(
+        self, queries: Queries, rows: Tensor, offsets: Tensor, document_rows: Tensor, matches: Matches | None
+    ) -> Tensor:
+        """Scores of documents; see :meth:`EncodingNetwork.match`.
+
+        The largest of 2 x 2 sums is the sum of the larger value of each side, so each side is pooled by itself.
+        """
+        interaction = self.pair(self._pooled_queries(queries), *larger_of_two(rows, offsets), document_rows)
+        return self._score_values(torch.relu(interaction.cells), interaction.mask)
+
     def score_cells(self, interaction: Interaction) -> Tensor:
         """Scores."""
-        groups, documents = interaction.lengths.shape
-        mask = interaction.mask.flatten(0, 1)[:, None]  # (pairs, 1, query words, document words)
-        values = F.max_pool2d(torch.relu(interaction.cells.flatten(0, 1)) * mask, 2, ceil_mode=True)
+        mask = interaction.mask[:, :, None]  # (groups, documents, 1, query words, document words)
+        values = F.max_pool2d((torch.relu(interaction.cells) * mask).flatten(0, 1), 2, ceil_mode=True)
+        return self._score_values(values.unflatten(0, mask.shape[:2]), interaction.mask[..., ::2, ::2])
+
+    @staticmethod
+    def _pooled_queries(queries: Queries) -> Queries:
+        """The larger value of each two neighbours."""
+        odd = queries.words.shape[1] % 2
+        words = torch.arange(queries.words.shape[1], device=queries.words.device)
+        padding = words >= queries.lengths[:, None]
+        values = F.pad(queries.words.masked_fill(padding[..., None], -torch.inf), (0, 0, 0, odd), value=-torch.inf)
+        return Queries(torch.maximum(values[:, ::2], values[:, 1::2]), (queries.lengths + 1) // 2, None)
+
+    def _score_values(self, values: Tensor, mask: Tensor) -> Tensor:
+        """Scores from the pooled values of the first layer, of shape (groups, documents, filters, .., ..)."""
+        pairs = values.shape[:2]
+        mask = mask.flatten(0, 1)[:, None]  # (pairs, 1, .., ..)
+        values = values.flatten(0, 1) * mask
         for layer in self.further:
-            mask = mask[..., ::2, ::2]
             values = torch.relu(layer(F.pad(values, (0, self.window - 1, 0, self.window - 1)))) * mask
-            values = F.max_pool2d(values, 2, ceil_mode=True)
+            values, mask = F.max_pool2d(values, 2, ceil_mode=True), mask[..., ::2, ::2]
         after = (most - found for most, found in zip(reversed(self.most), reversed(values.shape), strict=False))
         values = F.pad(values, [part for end in after for part in (0, end)])  # (pairs, filters, most, most)
-        return self.output(torch.relu(self.hidden(values.flatten(1)))).view(groups, documents)
+        return self.output(torch.relu(self.hidden(values.flatten(1)))).view(pairs)
+
+
+def larger_of_two(rows: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
+    """The larger value of each two neighbours in texts, one after another, and where each text starts then.
+
+    Args:
+        rows: The values, of shape (values, filters).
+        offsets: Where each text starts, int64 of shape (texts + 1,).
+    """
+    lengths = (offsets.diff() + 1) // 2
+    starts = F.pad(lengths.cumsum(0), (1, 0))
+    first = 2 * torch.arange(int(starts[-1]), device=rows.device)
+    first += torch.repeat_interleave(offsets[:-1] - 2 * starts[:-1], lengths)
+    second = torch.minimum(first + 1, torch.repeat_interleave(offsets[1:] - 1, lengths))
+    return _LargerRows.apply(rows, first, second), starts
+
+
+class _LargerRows(torch.autograd.Function):
+    """The larger value of each two rows, or of a row and itself; each row is in one pair."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, first: Tensor, second: Tensor) -> Tensor:
+        left, right = rows.index_select(0, first), rows.index_select(0, second)
+        ctx.save_for_backward(left >= right, first, second)
+        ctx.shape = rows.shape
+        return torch.maximum(left, right, out=left)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        is_left, first, second = ctx.saved_tensors
+        of_rows = gradient.new_empty(ctx.shape)
+        left = gradient * is_left
+        of_rows[second] = gradient - left
+        of_rows[first] = left  # after the second rows: a row that is alone is both
+        return of_rows, None, None
 
 
 def places_left(words: int, layers: int) -> int:

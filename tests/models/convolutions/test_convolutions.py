@@ -5,8 +5,10 @@ import math
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 
 import pt_neural as pn
+from pt_neural.models.convolutions.arc import larger_of_two
 from tests.models.matching.reference import PAIRS, ByHand, k_largest, made, relu, scores
 
 
@@ -100,22 +102,32 @@ def test_pacrr_reads_the_strongest_matches_of_each_query_word(combination, selec
     np.testing.assert_allclose(scores(model), expected, atol=1e-5)
 
 
-def halved(values: list[np.ndarray]) -> list[np.ndarray]:
-    return [np.max(values[start : start + 2], axis=0) for start in range(0, len(values), 2)]
+def halved(values: np.ndarray) -> np.ndarray:
+    found = [values[start : start + 2].max(axis=0) for start in range(0, len(values), 2)]
+    return np.array(found).reshape(-1, values.shape[1])
 
 
 def sentence_vector(hand: ByHand, side: str, words: list[str], most: int) -> np.ndarray:
-    values = halved(list(relu(hand.windows(f"{side}.first", words, 3))))
-    weights, bias = hand.weights[f"{side}.further.0.weight"], hand.weights[f"{side}.further.0.bias"]
-    following = [*values, *np.zeros((3, weights.shape[1]))]
-    values = [
-        relu(sum(weights[:, :, step] @ following[start + step] for step in range(3)) + bias)
-        for start in range(len(values))
-    ]
-    values = halved(values)
-    padded = np.zeros((most, len(bias)))
-    padded[: len(values)] = np.array(values).reshape(len(values), len(bias))
-    return hand.weights[f"{side}.linear.weight"] @ padded.T.ravel()
+    values = halved(relu(hand.windows(f"{side}.layers.0", words, 3)))
+    values = halved(relu(hand.convolution(f"{side}.layers.1", values, 3)))
+    padded = np.zeros((most, values.shape[1]))
+    padded[: len(values)] = values
+    return hand.weights[f"{side}.linear.weight"] @ padded.ravel()
+
+
+@pytest.mark.parametrize("lengths", [[3, 0, 4, 1], [0, 0], []])
+def test_the_larger_of_two_and_its_gradients_are_those_of_pooling(lengths):
+    torch.manual_seed(13)
+    rows = torch.randn(sum(lengths), 5, requires_grad=True)
+    pooled, offsets = larger_of_two(rows, torch.tensor([0, *np.cumsum(lengths, dtype=int)]))
+    assert offsets.diff().tolist() == [(length + 1) // 2 for length in lengths]
+    texts = [text.T for text in rows.split(lengths) if len(text)]
+    expected = [F.max_pool1d(text[None], 2, ceil_mode=True)[0].T for text in texts]
+    expected = torch.cat([rows[:0], *expected])
+    torch.testing.assert_close(pooled, expected)
+    weights = torch.randn_like(pooled)
+    gradients = [torch.autograd.grad((weights * one).sum(), rows)[0] for one in (pooled, expected)]
+    torch.testing.assert_close(*gradients)
 
 
 def test_arc_i_compares_vectors_of_sentences():

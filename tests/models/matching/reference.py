@@ -75,13 +75,17 @@ class ByHand:
 
     def windows(self, name: str, words: list[str], size: int) -> np.ndarray:
         """A convolution over words, which starts at each word: (words, filters)."""
-        filters = self.weights[f"{name}.projection.weight"].reshape(size, -1, self.model.spaces.dim)
-        vectors = [*map(self.vector, words), *np.zeros((size, self.model.spaces.dim))]
+        return self.convolution(name, np.array([*map(self.vector, words)]).reshape(-1, self.model.spaces.dim), size)
+
+    def convolution(self, name: str, values: np.ndarray, size: int) -> np.ndarray:
+        """The same over values of shape (values, inputs)."""
+        filters = self.weights[f"{name}.projection.weight"].reshape(size, -1, values.shape[1])
+        following = np.concatenate([values, np.zeros((size, values.shape[1]))])
         found = [
-            sum(filters[step] @ vectors[start + step] for step in range(size)) + self.weights[f"{name}.bias"]
-            for start in range(len(words))
+            sum(filters[step] @ following[start + step] for step in range(size)) + self.weights[f"{name}.bias"]
+            for start in range(len(values))
         ]
-        return np.array(found).reshape(len(words), filters.shape[1])
+        return np.array(found).reshape(len(values), filters.shape[1])
 
 
 def unit(vector: np.ndarray) -> np.ndarray:

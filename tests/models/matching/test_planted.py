@@ -32,7 +32,7 @@ LEARNERS = {
     "MatchPyramid": ({"embeddings": "trained", "document_fields": 4, "hidden": 16}, 12, 0.02),
     "PACRR": ({"embeddings": "trained", "filters": 8}, 15, 0.03),
     "ARCI": ({"layers": (32,), "hidden": 32}, 40, 0.01),
-    "ARCII": ({"layers": (16,), "hidden": 16}, 12, 0.01),
+    "ARCII": ({"layers": (32,), "hidden": 32}, 20, 0.01),
 }
 
 
