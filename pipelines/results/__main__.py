@@ -29,7 +29,7 @@ from pipelines.results.choice import (
 from pipelines.results.curves import curve_folders, curve_picture, curve_section, picture_name
 from pipelines.results.folders import MARK, UNFINISHED, ResultFolder, result_folders
 from pipelines.results.keeping import KEPT, keep
-from pipelines.results.orderings import ORDERINGS, WITH_RECIPES, Ordering, Outcome, outcome_of
+from pipelines.results.orderings import NOT_KNOWN, ORDERINGS, WITH_RECIPES, Ordering, Outcome, outcome_of
 from pipelines.results.papers import SSI_MEASURES, TABLES, paper_figures, paper_text
 from pipelines.results.peers import peer_section
 from pipelines.results.shown import shown_section
@@ -190,7 +190,7 @@ def verdict_table(outcomes: Outcomes) -> pd.DataFrame:
 
 def ordering_section(paper: str, outcomes: Outcomes) -> Iterator[str]:
     """A table of a paper's orderings, and the reasons why some do not hold everywhere."""
-    rows, reasons = [], []
+    rows, reasons, unknown = [], [], []
     for ordering, found in outcomes.items():
         if ordering.paper != paper:
             continue
@@ -198,10 +198,15 @@ def ordering_section(paper: str, outcomes: Outcomes) -> Iterator[str]:
         kind = "" if ordering.reported else "our check: "
         name = f"{kind}{ordering.says} ({ordering.where})"
         rows.append({"ordering": name, "paper": paper_figures(ordering), **cells})
-        if ordering.reason and any(outcome.verdict in ("no", "level") for outcome in found.values()):
-            reasons.append(f"- *{ordering.says}*: {ordering.reason}")
+        if any(outcome.verdict in ("no", "level") for outcome in found.values()):
+            if ordering.reason != NOT_KNOWN:
+                reasons.append(f"- *{ordering.says}*: {ordering.reason}")
+            elif ordering.reported:
+                unknown.append(f"*{ordering.says}*")
     yield f"### {paper}\n"
     yield markdown(pd.DataFrame(rows).fillna("–")) + "\n"
+    if unknown:
+        reasons.append(f"- {NOT_KNOWN}: {'; '.join(unknown)}.")
     if reasons:
         yield "Where it does not hold:\n"
         yield "\n".join(reasons) + "\n"
