@@ -3,14 +3,17 @@
 Every ranker re-ranks the candidates of BM25, whose k1 and b were chosen on dev queries, as were the weights of the
 mixtures. Trained rankers have the settings of their recipes; with ``--small`` the sizes of ``small()``, 2,000 groups in
 an epoch, and 100 dev queries. A prior for short documents shows what a mixture gains by length alone. The costs are
-seconds of fitting, and milliseconds of re-ranking the candidates of a query by docno, one query at a time: from stored
-vectors where a ranker can store them, else from a forward index.
+seconds of fitting, milliseconds of re-ranking the candidates of a query by docno, one query at a time, from stored
+vectors where a ranker can store them, else from a forward index, and megabytes of the saved ranker, with its word
+embeddings and stored vectors.
 """
 
 import argparse
+import tempfile
 import time
 from collections.abc import Mapping
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -86,10 +89,12 @@ class Cost(NamedTuple):
     Attributes:
         fit: Seconds of fitting.
         query: Milliseconds of re-ranking the candidates of a query.
+        size: Megabytes of the saved ranker and of the vectors that it stores of documents.
     """
 
     fit: float
     query: float
+    size: float
 
 
 class Rankers(RecipeRankers):
@@ -157,12 +162,13 @@ class Rankers(RecipeRankers):
             started = time.perf_counter()
             for candidates in self._timed:
                 model.transform(candidates)
-            return {"ms": 1000 * (time.perf_counter() - started) / len(self._timed)}
+            return {"ms": 1000 * (time.perf_counter() - started) / len(self._timed), "MB": megabytes(model)}
 
-        return Cost(fit, self.workspace.chosen(f"milliseconds of {name}", measure, seed)["ms"])
+        measured = self.workspace.chosen(f"costs of {name}", measure, seed)
+        return Cost(fit, measured["ms"], measured["MB"])
 
     def costs_beside(self, comparison: Comparison) -> pd.DataFrame:
-        """A row for each ranker: nDCG@10 alone and mixed with BM25, seconds of fitting, milliseconds a query."""
+        """A row for each ranker: nDCG@10 alone and mixed with BM25, and what it costs."""
         rows = [
             {
                 "system": name,
@@ -170,6 +176,7 @@ class Rankers(RecipeRankers):
                 "mixed": comparison.seed_means(nDCG @ 10, f"BM25 + {name}").mean(),
                 "fit, s": cost.fit,
                 "ms a query": cost.query,
+                "MB": cost.size,
             }
             for name, cost in self.costs.items()
         ]
@@ -181,6 +188,15 @@ class Rankers(RecipeRankers):
         """The candidates of some test queries, a frame for each query."""
         candidates = self.candidates.transform(self.collection.test.judged.head(TIMED))
         return [frame for _, frame in candidates.groupby("qid", sort=False)]
+
+
+def megabytes(model: Any) -> float:
+    """Of a saved ranker and of the vectors that it stores of documents."""
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(Path(folder) / "ranker")
+        vectors = getattr(model, "vectors", None)
+        folders = [Path(folder), *([] if vectors is None else [Path(vectors.path)])]
+        return sum(path.stat().st_size for one in folders for path in one.rglob("*") if path.is_file()) / 1e6
 
 
 if __name__ == "__main__":

@@ -13,12 +13,13 @@ from pipelines.results.folders import MARK, UNFINISHED, ResultFolder
 SECTION = """\
 ## Which ranker should I take?
 
-nDCG@10 of BM25's top 100, re-ranked by each ranker alone and by its mixture with BM25; the means over collections of
-the seconds of fitting and of the milliseconds of re-ranking the candidates of a query by docno, with one thread. The
-commands at the end say which sizes the networks have and how long they may train. Rows are in the order of the mean
-gain of the mixture over BM25, each over the collections that it was run on.
+nDCG@10 of BM25's top 100, re-ranked by each ranker alone and by its mixture with BM25. The costs are means over the
+collections for which they are kept: seconds of fitting; milliseconds of re-ranking the candidates of a query by docno,
+with one thread; and megabytes of the saved ranker, with its word embeddings and the vectors that it stores of
+documents. The commands at the end say which sizes the networks have and how long they may train. Rows are in the order
+of the mean gain of the mixture over BM25, each over the collections that it was run on.
 """
-ALONE, MIXED, FIT, QUERY = "alone", "mixed", "fit, s", "ms a query"  # of the tables of costs
+ALONE, MIXED, FIT, QUERY, SIZE = "alone", "mixed", "fit, s", "ms a query", "MB"  # of the tables of costs
 
 
 def costs_by_collection(folders: Sequence[ResultFolder]) -> dict[str, pd.DataFrame]:
@@ -37,19 +38,19 @@ def choice_table(costs: dict[str, pd.DataFrame]) -> pd.DataFrame:
     for name, table in costs.items():
         for column in (ALONE, MIXED):
             columns[f"{name}, {column}"] = table[column].reindex(["BM25", *order])
-    for column in (FIT, QUERY):
+    for column in (FIT, QUERY, SIZE):
         columns[column] = _by_collection(costs, column).mean(axis=1)
     return pd.DataFrame(columns).reindex(["BM25", *order])
 
 
 def choice_text(table: pd.DataFrame, unfinished: Container[str] = ()) -> pd.DataFrame:
-    """The table as it is printed: three digits of quality, whole seconds, milliseconds with a digit.
+    """The table as it is printed: three digits of quality, whole seconds and megabytes, milliseconds with a digit.
 
     Args:
         table: The table.
         unfinished: Rankers to mark, since they may have been trained too shortly.
     """
-    digits = {FIT: 0, QUERY: 1}
+    digits = {FIT: 0, QUERY: 1, SIZE: 0}
     shown = {
         column: ["–" if np.isnan(value) else f"{value:,.{digits.get(column, 3)}f}" for value in values]
         for column, values in table.items()
@@ -81,7 +82,7 @@ def choice_picture(costs: dict[str, pd.DataFrame]) -> Figure:
 
 
 def _by_collection(costs: dict[str, pd.DataFrame], column: str) -> pd.DataFrame:
-    return pd.DataFrame({name: table[column] for name, table in costs.items()})
+    return pd.DataFrame({name: table[column] for name, table in costs.items() if column in table})
 
 
 def _gains(costs: dict[str, pd.DataFrame], column: str) -> pd.DataFrame:

@@ -27,7 +27,7 @@ def test_each_ranker_alone_and_mixed_with_each_seed(results):
 def test_costs_stand_beside_quality(results):
     costs = pd.read_csv(results / "costs.csv").set_index("system")
     assert costs.index.tolist() == ["BM25", "DSSM", "CLSM", "TFIDF"]
-    assert (costs.loc["DSSM":, ["fit, s", "ms a query"]] > 0).all(axis=None)
+    assert (costs.loc["DSSM":, ["fit, s", "ms a query", "MB"]] > 0).all(axis=None)
     assert (results / "costs.png").stat().st_size > 10_000
 
 

@@ -293,9 +293,9 @@ def test_what_may_have_been_trained_too_shortly_is_marked(tmp_path):
 def costs():
     tables = {}
     for name, bm25 in (("cacm", 0.5), ("vaswani", 0.4)):
-        rows = [("BM25", bm25, None, None, None), ("DSSM", bm25 - 0.1, bm25 + 0.1, 60.0, 4.0)]
-        rows += [("Duet", bm25 + 0.1, bm25 + 0.2, 100.0, 30.0)]
-        tables[name] = pd.DataFrame(rows, columns=["system", "alone", "mixed", "fit, s", "ms a query"])
+        rows = [("BM25", bm25, *[None] * 4), ("DSSM", bm25 - 0.1, bm25 + 0.1, 60.0, 4.0, 20.0)]
+        rows += [("Duet", bm25 + 0.1, bm25 + 0.2, 100.0, 30.0, 5.0)]
+        tables[name] = pd.DataFrame(rows, columns=["system", "alone", "mixed", "fit, s", "ms a query", "MB"])
     return {name: table.set_index("system") for name, table in tables.items()}
 
 
@@ -304,7 +304,7 @@ def test_the_choice_is_in_the_order_of_gains(costs):
     assert table.index.tolist() == ["BM25", "Duet", "DSSM"]
     assert table.loc["DSSM", ["cacm, mixed", "vaswani, mixed", "fit, s"]].tolist() == pytest.approx([0.6, 0.5, 60])
     text = choice_text(table, {"Duet"}).set_index("ranker")
-    assert text.loc["Duet †"].tolist() == ["0.600", "0.700", "–", "–", "100", "30.0"]
+    assert text.loc["Duet †"].tolist() == ["0.600", "0.700", "–", "–", "100", "30.0", "5"]
 
 
 def test_the_picture_of_the_choice_names_each_ranker(costs):
