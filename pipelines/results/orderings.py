@@ -407,10 +407,19 @@ ORDERINGS = [
         )
         for dim in (100, 200, 500)
     ),
+    Ordering(
+        *("SSI", "Table 1", "low-rank W is better than full W", *SSI, "1: low-rank", "1: full", "MAP"), reason=CAPACITY
+    ),
     Ordering("SSI", "Table 1", "low-rank W is better than TFIDF", *SSI, "1: low-rank", "1: tfidf", "MAP"),
     Ordering("SSI", "Table 1", "low-rank W is better than LSA", *SSI, "1: low-rank", "1: lsa", "MAP"),
     Ordering("SSI", "Table 1", "full W is better than TFIDF", *SSI, "1: full", "1: tfidf", "MAP"),
-    Ordering("SSI", "Table 1", "diagonal W is better than TFIDF", *SSI, "1: diagonal", "1: tfidf", "MAP"),
+    Ordering(
+        *("SSI", "Table 1", "diagonal W is better than TFIDF", *SSI, "1: diagonal", "1: tfidf", "MAP"),
+        reason=(
+            "training starts as TFIDF, and in 20 epochs the MAP of dev queries did not rise above that start, although "
+            "the training loss fell (`histories.csv`); so the start was kept."
+        ),
+    ),
     Ordering("SSI", "Table 1", "U'V + I is better than U'U + I", *SSI, "1: low-rank", "1: symmetric", "MAP"),
     Ordering("SSI", "section 4.1", "U'V + I is better than U'V", *SSI, "1: low-rank", "1: no-identity", "MAP"),
     *(
