@@ -1,14 +1,16 @@
-"""The later classics beside matchzoo-py's, in one run on the same synthetic documents.
+"""The later classics beside matchzoo-py's, in one run on the same texts.
 
     PT_NEURAL_MATCHZOO=/path/to/matchzoo/bin/python python benchmarks/classics.py
     python benchmarks/classics.py --models KNRM TK --rounds 1
 
 The head of benchmarks/parts/matchzoo.py says how to make that environment.
 
-A document is 200 words drawn from 20,000 by Zipf's law; a query is four words of its document and four others; a group
-is a query with its document and four others, and a step takes sixteen groups. Word vectors have 200 dimensions; they
-are trained where the papers train them, in both packages. Networks have the same sizes as far as matchzoo-py allows. It
-has none of PACRR, TK and POSIT-DRMM. Our rates are end to end, from frames of strings; when we re-rank, a query has 100
+The texts are training queries of neural:pydocs with a relevant document each: the first eight words of a query and the
+first 200 of a document. With ``--dataset synthetic``, a document is 200 words drawn from 20,000 by Zipf's law, so that
+all are of one length, and a query is four words of its document and four others. A group is a query with its document
+and four others, drawn at random, and a step of Adam takes sixteen groups. Word vectors have 200 dimensions; they are
+trained where the papers train them, in both packages. Networks have the same sizes as far as matchzoo-py allows. It has
+none of PACRR, TK and POSIT-DRMM. Our rates are end to end, from frames of strings; when we re-rank, a query has 100
 documents, the same for all of ten queries, or, in the last rate, most of them shared with the next of 80 queries. The
 two take turns, so that other load on the machine affects both. Ratios are of medians, and matchzoo-py's median is that
 of its best setting. The share of the GEMM rate counts the operations of matrix products and convolutions, but not of
@@ -25,6 +27,7 @@ import numpy as np
 import pandas as pd
 import torch
 from parts import matchzoo
+from parts.collection import dataset_texts
 from parts.machine import machine_rates, print_machine
 from parts.rates import line, merged, rate, spread
 from parts.synthetic import Texts, synthetic_candidates, synthetic_spaces, synthetic_texts
@@ -45,6 +48,8 @@ MODELS: dict[str, tuple[str | None, dict[str, Any]]] = {  # matchzoo-py's name, 
     "POSITDRMM": (None, {}),
     "ANMM": ("aNMM", {}),
 }
+SYNTHETIC = "synthetic"
+WORDS = 20_000  # distinct ones of synthetic texts
 EPOCHS = 3  # per round; the first is not counted
 NEGATIVES = 4
 DEPTH = 100  # documents per query that are re-ranked
@@ -57,10 +62,13 @@ def main() -> None:
     """Make the texts, run ours and the peer, print rates, ratios and limits."""
     options = parse_arguments()
     generator = np.random.default_rng(options.seed)
-    texts = synthetic_texts(
-        options.words, options.documents, generator, terms=options.document_terms, shared=4, others=4, zipf=True
-    )
-    candidates = synthetic_candidates(options.documents, NEGATIVES, generator)
+    if options.dataset == SYNTHETIC:
+        sizes = {"terms": options.document_terms, "shared": 4, "others": 4}
+        texts = synthetic_texts(WORDS, options.documents, generator, **sizes, zipf=True)
+    else:
+        sizes = {"query_terms": QUERY_TERMS, "terms": options.document_terms}
+        texts = dataset_texts(options.dataset, options.documents, generator, **sizes)
+    candidates = synthetic_candidates(len(texts.documents), NEGATIVES, generator)
     for name in options.models:
         machine, found, peers = zip(
             *(turn(name, texts, candidates, options) for _ in range(options.rounds)), strict=True
@@ -75,9 +83,10 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     matchzoo.add_argument(parser)
     parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS))
-    parser.add_argument("--words", type=int, default=20_000, help="distinct words (default 20,000)")
+    parser.add_argument("--dataset", default="neural:pydocs", help=f"with training queries; or {SYNTHETIC}")
     parser.add_argument("--documents", type=int, default=800, help="documents, each with its query (default 800)")
-    parser.add_argument("--document-terms", type=int, default=200, help="terms of a document (default 200)")
+    about = "words of a document that are read (default 200)"
+    parser.add_argument("--document-terms", type=int, default=200, help=about)
     parser.add_argument("--dim", type=int, default=200, help="dimensions of the word vectors (default 200)")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each side (default 3)")
     parser.add_argument("--peer-groups", type=int, default=160, help="groups per round for the peer (default 160)")

@@ -1,5 +1,6 @@
 """Documents, and pairs of a query and a relevant document: of random words with uneven frequencies, or a dataset."""
 
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -7,8 +8,10 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import pyterrier as pt
+from parts.synthetic import Texts
 
 import pt_neural as pn
+from pt_neural.text import tokenise
 
 SHIFT = 2.7  # of the Zipf-Mandelbrot law: the frequency of the word of rank r is proportional to 1/(r + 2.7)
 
@@ -82,3 +85,15 @@ def dataset_collection(path: Path, name: str, generator: np.random.Generator) ->
     pairs = dataset.get_topics("train")[["qid", "query"]].merge(qrels[["qid", "docno"]])
     order = generator.permutation(len(pairs))
     return Collection(index, pairs.iloc[order].reset_index(drop=True))
+
+
+def dataset_texts(name: str, queries: int, generator: np.random.Generator, *, query_terms: int, terms: int) -> Texts:
+    """Training queries of a dataset with a relevant document each, no document twice; of each text its first words."""
+    with tempfile.TemporaryDirectory() as folder:
+        collection = dataset_collection(Path(folder) / "documents", name, generator)
+        pairs = collection.pairs.drop_duplicates("qid").drop_duplicates("docno").head(queries)
+        words, documents = collection.documents.vocabulary.terms, collection.documents.sequences(list(pairs["docno"]))
+        return Texts(
+            [" ".join(tokenise(query)[:query_terms]) for query in pairs["query"]],
+            [" ".join(words[term] for term in document[:terms]) for document in documents],
+        )

@@ -3,7 +3,8 @@
     python matchzoo_classics.py --data data.json --model KNRM
 
 The head of matchzoo_runs.py says how it is run. Sizes are those of benchmarks/classics.py as far as its networks allow.
-In its favour, its texts are term ids before the clock starts, and padding is not masked.
+In its favour, its texts are term ids before the clock starts, padding is not masked, and it comes only to the longest
+text of a batch, but for the networks that need texts of a fixed length.
 
 Prints JSON.
 """
@@ -13,6 +14,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import torch
 from matchzoo_runs import Runs, build_model, group_pack, machine_state, mz, peak_memory, seed_everything, timed
 
 QUERY_TERMS = 8
@@ -52,9 +54,10 @@ def main() -> None:
     document_terms = max(len(text.split()) for text in data["documents"])
     (context, groups), preparing = timed(lambda: prepare(data, document_terms))
     vectors = np.random.default_rng(options.seed).normal(size=(context["vocab_size"], options.dim))
-    settings = dict(SETTINGS[options.model])
+    settings, lengths = dict(SETTINGS[options.model]), {}
     if "left_length" in settings:
         settings["right_length"] = document_terms
+        lengths = {"fixed_length_left": QUERY_TERMS, "fixed_length_right": document_terms}
     network = build_model(
         getattr(mz.models, options.model),
         context,
@@ -63,10 +66,8 @@ def main() -> None:
         embedding_freeze=options.model not in TRAINED,
         **settings,
     )
-    padding = mz.dataloader.callbacks.BasicPadding(
-        fixed_length_left=QUERY_TERMS, fixed_length_right=document_terms, pad_word_mode="post"
-    )
-    runs = Runs(network, [], padding, negatives)
+    padding = mz.dataloader.callbacks.BasicPadding(**lengths, pad_word_mode="post")
+    runs = Runs(network, [], padding, negatives, torch.optim.Adam)
     loading = [(size, workers) for size in options.batch_sizes for workers in options.workers]
     pairs = [(size * (negatives + 1), workers) for size, workers in loading]
     result = {

@@ -5,7 +5,7 @@ following additions are in its favour, or let it run at all on a current Python:
 
 - ``collections.Iterable``, which Python 3.10 removed;
 - splitting at white space, because nltk's tokeniser needs a download;
-- plain stochastic gradient descent, the cheapest optimiser;
+- plain stochastic gradient descent, the cheapest optimiser, where a script does not choose another;
 - loading of batches both with and without a separate process.
 
 Rates are (lowest, median, highest) over the batches after the first, so tables and start-up do not count. Memory is
@@ -43,6 +43,7 @@ class Runs:
     callbacks: list
     padding: mz.engine.base_callback.BaseCallback
     negatives: int
+    optimiser: type[torch.optim.Optimizer] = torch.optim.SGD
 
     def train(self, pack: mz.DataPack, batch_size: int, workers: int, least: int) -> dict:
         """Groups per second (a query, its positive and its negatives), from loading to the optimiser's step."""
@@ -50,7 +51,7 @@ class Runs:
         pack = pack[: wanted * (self.negatives + 1)]
         settings = {"mode": "pair", "num_neg": self.negatives, "batch_size": batch_size}
         batches, grouping = timed(lambda: self.loader(pack, workers, "train", **settings))
-        optimiser = torch.optim.SGD(self.model.parameters(), lr=0.1)
+        optimiser = self.optimiser(self.model.parameters(), lr=1e-3)
         times: list[float] = []
         optimiser.register_step_post_hook(lambda *_: times.append(time.perf_counter()))
         trainer(self.model, optimiser, batches).run()
@@ -67,7 +68,7 @@ class Runs:
         batches = self.loader(pack, workers, "test", mode="point", batch_size=pairs, shuffle=False)
         times: list[float] = []
         hook = self.model.register_forward_hook(lambda *_: times.append(time.perf_counter()))
-        scores = trainer(self.model, torch.optim.SGD(self.model.parameters(), lr=0.1), batches).predict(batches)
+        scores = trainer(self.model, self.optimiser(self.model.parameters(), lr=1e-3), batches).predict(batches)
         hook.remove()
         if not np.isfinite(scores).all():
             raise SystemExit("some scores of matchzoo-py are not finite")

@@ -13,7 +13,14 @@ from torch.autograd.function import once_differentiable
 from pt_neural._arguments import checked_integers
 from pt_neural.embeddings import EmbeddingSpaces, Space
 from pt_neural.models.matching.encoders import Queries, RowLinear
-from pt_neural.models.matching.layers import ContextNetwork, EncodingNetwork, Interaction, WindowSums, WordVectors
+from pt_neural.models.matching.layers import (
+    ContextNetwork,
+    EncodingNetwork,
+    Interaction,
+    WindowSums,
+    WordVectors,
+    zeros_and_ones,
+)
 from pt_neural.models.matching.ranker import Embeddings, MatchingRanker
 from pt_neural.rankers.options import KeptInteractionOptions
 from pt_neural.rankers.readers.word_pairs import Matches
@@ -225,8 +232,8 @@ class SentenceVector(nn.Module):
         """From vectors of the distinct words and the texts to (texts, outputs)."""
         rows, words, offsets = vectors, texts.words, texts.offsets
         for layer in self.layers:
-            rows, offsets = larger_of_two(torch.relu(layer(rows, words, offsets)), offsets)
-            words = torch.arange(len(rows), device=rows.device)
+            rows, offsets = larger_of_two(layer(rows, words, offsets), offsets)
+            rows, words = torch.relu(rows), None  # the larger of two ReLUs is that of the larger
         steps = torch.arange(self.max_places, device=rows.device)
         places = torch.where(steps < offsets.diff()[:, None], offsets[:-1, None] + steps, len(rows))
         values = F.embedding(places, F.pad(rows, (0, 0, 0, 1)))  # (texts, most places, filters)
@@ -291,7 +298,7 @@ class ARCIINetwork(ContextNetwork):
     def _score_values(self, values: Tensor, mask: Tensor) -> Tensor:
         """Scores from the pooled values of the first layer, of shape (groups, documents, filters, .., ..)."""
         pairs = values.shape[:2]
-        mask = mask.flatten(0, 1)[:, None]  # (pairs, 1, .., ..)
+        mask = zeros_and_ones(mask.flatten(0, 1)[:, None])  # (pairs, 1, .., ..)
         values = values.flatten(0, 1) * mask
         for layer in self.further:
             values = torch.relu(layer(F.pad(values, (0, self.window - 1, 0, self.window - 1)))) * mask
@@ -331,7 +338,7 @@ class _LargerRows(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
         is_left, first, second = ctx.saved_tensors
         of_rows = gradient.new_empty(ctx.shape)
-        left = gradient * is_left
+        left = gradient * zeros_and_ones(is_left)
         of_rows[second] = gradient - left
         of_rows[first] = left  # after the second rows: a row that is alone is both
         return of_rows, None, None

@@ -60,6 +60,18 @@ def test_windows_end_with_their_text():
     torch.testing.assert_close(found, expected)
 
 
+@pytest.mark.parametrize("lengths", [[3, 0, 4, 1], [1], [0], []])
+def test_windows_over_rows_in_order_and_their_gradients_are_those_of_places(lengths):
+    torch.manual_seed(13)
+    sums, rows = WindowSums(2, 3, 4), torch.randn(sum(lengths), 2, requires_grad=True)
+    offsets = torch.tensor([0, *np.cumsum(lengths, dtype=int)])
+    both = [sums(rows, words, offsets) for words in (None, torch.arange(len(rows)))]
+    torch.testing.assert_close(*both)
+    inputs, weights = (rows, *sums.parameters()), torch.randn_like(both[0])
+    gradients = [torch.autograd.grad((weights * found).sum(), inputs) for found in both]
+    torch.testing.assert_close(*gradients)
+
+
 def test_unknown_words_have_no_vector_and_the_scale_is_that_of_the_components():
     vectors = WordVectors(np.full((3, 4), 0.5, dtype="f4"), trained=False)
     assert vectors(torch.tensor([1, 3, 99])).tolist() == [[1] * 4, [0] * 4, [0] * 4]
