@@ -13,14 +13,7 @@ from torch.autograd.function import once_differentiable
 from pt_neural._arguments import checked_integers
 from pt_neural.embeddings import EmbeddingSpaces, Space
 from pt_neural.models.matching.encoders import Queries, RowLinear
-from pt_neural.models.matching.layers import (
-    ContextNetwork,
-    EncodingNetwork,
-    Interaction,
-    WindowSums,
-    WordVectors,
-    zeros_and_ones,
-)
+from pt_neural.models.matching.layers import ContextNetwork, EncodingNetwork, Interaction, WindowSums, WordVectors
 from pt_neural.models.matching.ranker import Embeddings, MatchingRanker
 from pt_neural.rankers.options import KeptInteractionOptions
 from pt_neural.rankers.readers.word_pairs import Matches
@@ -298,7 +291,7 @@ class ARCIINetwork(ContextNetwork):
     def _score_values(self, values: Tensor, mask: Tensor) -> Tensor:
         """Scores from the pooled values of the first layer, of shape (groups, documents, filters, .., ..)."""
         pairs = values.shape[:2]
-        mask = zeros_and_ones(mask.flatten(0, 1)[:, None])  # (pairs, 1, .., ..)
+        mask = mask.flatten(0, 1)[:, None]  # (pairs, 1, .., ..)
         values = values.flatten(0, 1) * mask
         for layer in self.further:
             values = torch.relu(layer(F.pad(values, (0, self.window - 1, 0, self.window - 1)))) * mask
@@ -338,7 +331,7 @@ class _LargerRows(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
         is_left, first, second = ctx.saved_tensors
         of_rows = gradient.new_empty(ctx.shape)
-        left = gradient * zeros_and_ones(is_left)
+        left = gradient * is_left
         of_rows[second] = gradient - left
         of_rows[first] = left  # after the second rows: a row that is alone is both
         return of_rows, None, None

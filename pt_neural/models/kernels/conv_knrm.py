@@ -17,7 +17,6 @@ from pt_neural.models.matching.layers import (
     KernelPooling,
     WindowSums,
     WordVectors,
-    zeros_and_ones,
 )
 from pt_neural.models.matching.ranker import Embeddings, MatchingRanker
 from pt_neural.rankers.options import KeptInteractionOptions
@@ -172,5 +171,5 @@ class _UnitRows(torch.autograd.Function):
         units, scales = ctx.saved_tensors
         gradient = gradient.view_as(units)
         along = torch.linalg.vecdot(gradient, units)[..., None]
-        slopes = torch.addcmul(gradient, units, along, value=-1).mul_(scales).mul_(zeros_and_ones(units > 0))
+        slopes = torch.addcmul(gradient, units, along, value=-1).mul_(scales).mul_(units > 0)
         return tuple(slopes.to(ctx.dtype).unbind(1))
