@@ -19,6 +19,8 @@ from pt_neural.rankers.options import KeptInteractionOptions
 from pt_neural.rankers.readers.word_pairs import Matches
 from pt_neural.rankers.readers.word_sequences import WordSequences, WordTexts
 
+IMAGES_AT_ONCE = 24  # that are read together, at least, if there are so many
+
 
 class ARCI(MatchingRanker):
     """Two convolutional networks turn query and document into a vector each, which a network with a hidden layer reads.
@@ -268,10 +270,17 @@ class ARCIINetwork(ContextNetwork):
     ) -> Tensor:
         """Scores of documents; see :meth:`EncodingNetwork.match`.
 
-        The largest of 2 x 2 sums is the sum of the larger value of each side, so each side is pooled by itself.
+        The largest of 2 x 2 sums is the sum of the larger value of each side, so each side is pooled by itself. Images
+        of similar length are read together, so that little of them is padding.
         """
-        interaction = self.pair(self._pooled_queries(queries), *larger_of_two(rows, offsets), document_rows)
-        return self._score_values(torch.relu(interaction.cells), interaction.mask)
+        queries, (rows, offsets) = self._pooled_queries(queries), larger_of_two(rows, offsets)
+        documents, scores = document_rows.flatten(), []
+        order = offsets.diff()[documents].argsort()
+        for pairs in order.chunk(max(1, len(order) // IMAGES_AT_ONCE)):
+            of_pairs = queries.take(pairs // document_rows.shape[1])
+            interaction = self.pair(of_pairs, rows, offsets, documents[pairs, None])
+            scores.append(self._score_values(torch.relu(interaction.cells), interaction.mask))
+        return torch.cat(scores)[order.argsort()].view(document_rows.shape)
 
     def score_cells(self, interaction: Interaction) -> Tensor:
         """Scores."""
