@@ -199,10 +199,10 @@ POOLING = (
     "of one word at DSSM's level (checks below)."
 )
 DUET_ALONE = (
-    "not known. More training queries help on cpp-docs/keywords: with 6,000 groups in an epoch the Duet is level with "
-    "the tuned BM25; with 2,000 it was below (.538 against .586 on other queries). On debian/synopses they do not help "
-    "(see the curves below). Mixed with BM25, the Duet is better than BM25 on all collections (see the table of all "
-    "rankers)."
+    "not known. More training queries help on two collections: with 6,000 groups in an epoch, the Duet is level with "
+    "the tuned BM25 on cpp-docs/keywords and .038 below it on neural:pydocs; with 2,000 groups and other test queries, "
+    "it was .049 and .076 below. On debian/synopses they do not help (see the curves below). Mixed with BM25, the Duet "
+    "is better than BM25 on all collections (see the table of all rankers)."
 )
 SUMMED = "CLSM (in-batch, summed)"  # over windows, instead of max pooling
 CLSM_NEGATIVES = {"J=50": "", "in-batch": ", in-batch negatives", "J=4": ", 4 negatives"}
