@@ -33,7 +33,7 @@ def main() -> None:
     (preprocessor, groups), preparing = timed(lambda: prepare(data, document_terms))
     callback, table = timed(lambda: mz.dataloader.callbacks.Ngram(preprocessor, mode="sum"))
     after_table = peak_memory()
-    model = duet(preprocessor.context, document_terms, negatives)
+    model = duet(preprocessor.context, QUERY_TERMS, document_terms, negatives)
     padding = model.get_default_padding_callback(fixed_length_left=QUERY_TERMS, fixed_length_right=document_terms)
     runs = Runs(model, [callback], padding, negatives)
     settings = [(size, workers) for size in options.batch_sizes for workers in options.workers]
@@ -72,18 +72,21 @@ def prepare(data: dict, document_terms: int) -> tuple:
     return preprocessor, preprocessor.transform(groups, verbose=0)
 
 
-def duet(context: dict, document_terms: int, negatives: int) -> torch.nn.Module:
-    """The paper's shapes: 300 filters, windows of 3 terms, pooling over 100, two dense layers of 300, dropout 0.2."""
+def duet(context: dict, query_terms: int, document_terms: int, negatives: int) -> torch.nn.Module:
+    """The paper's shapes: 300 filters, windows of 3 terms, pooling over 100, two dense layers of 300, dropout 0.2.
+
+    Shorter documents than those of 1,000 terms are pooled over a tenth of their terms.
+    """
     return build_model(
         mz.models.DUET,
         context,
         negatives,
-        left_length=QUERY_TERMS,
+        left_length=query_terms,
         right_length=document_terms,
         lm_filters=300,
         dm_filters=300,
         dm_kernel_size=3,
-        dm_right_pool_size=100,
+        dm_right_pool_size=min(100, document_terms // 10),
         dm_conv_activation_func="tanh",
         mlp_num_layers=1,
         mlp_num_units=300,

@@ -80,7 +80,7 @@ class Peer:
         if self.name in TOWERS:
             return two_tower(TOWERS[self.name], context, self.negatives)
         if self.name == "Duet":
-            return duet(context, self.options.document_terms, self.negatives)
+            return duet(context, *self.lengths, self.negatives)
         if self.name == "DRMM":
             return drmm(context, self.vectors, self.negatives)
         name = NAMES.get(self.name, self.name)
