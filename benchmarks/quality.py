@@ -76,7 +76,7 @@ class Split(NamedTuple):
 def main() -> None:
     """Make the groups, train both sides, and print the table as it grows."""
     options = parse_arguments()
-    started, earlier = time.perf_counter(), Earlier.of(options) if options.out else None
+    started = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         data = Data(Path(folder), options)
         rows, results = [], []
@@ -86,8 +86,8 @@ def main() -> None:
             results += [{"ranker": name, **result} for result in found]
             table = pd.DataFrame(rows).set_index("ranker")
             print(f"\n{data.label}\n{table.to_string(float_format='{:.4f}'.format, na_rep='–')}", flush=True)
-            if earlier is not None:
-                save(options, data, results, earlier, time.perf_counter() - started)
+            if options.out:
+                save(options, data, results, time.perf_counter() - started)
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -314,59 +314,26 @@ def short_name(dataset: str) -> str:
     return "/".join(Path(dataset).parts[-2:]) if dataset.startswith(FOLDER) else dataset
 
 
-class Earlier(NamedTuple):
-    """What earlier runs with the same settings found for other rankers.
-
-    Attributes:
-        models: Their names.
-        values: ``name, qid, measure, value``.
-        seconds: How long they took.
-    """
-
-    models: list[str]
-    values: pd.DataFrame
-    seconds: float
-
-    @classmethod
-    def of(cls, options: argparse.Namespace) -> "Earlier":
-        """Read what is in the folder of results."""
-        folder = results_folder(options)
-        path = folder / "settings.json"
-        settings = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        if settings.get("options") != shared_options(options):
-            return cls([], pd.DataFrame(), 0.0)
-        models = [name for name in settings["models"] if name not in options.models]
-        values = pd.read_csv(folder / "runs" / "values.csv.gz", dtype={"qid": str})
-        return cls(models, values[values["name"].str.split(", ").str[0].isin(models)], settings["seconds"])
-
-
 def results_folder(options: argparse.Namespace) -> Path:
     """Where results are kept."""
     return options.out / f"peers-{short_name(options.dataset).replace('/', '-').replace(':', '-')}"
 
 
-def shared_options(options: argparse.Namespace) -> dict[str, Any]:
-    """The options on which all results depend."""
-    return {name: value for name, value in vars(options).items() if name not in LOCAL}
-
-
-def save(options: argparse.Namespace, data: Data, results: Sequence[dict], earlier: Earlier, seconds: float) -> None:
+def save(options: argparse.Namespace, data: Data, results: Sequence[dict], seconds: float) -> None:
     """Write the values by query and seed, and how they were made, as the pipelines do."""
-    folder, given = results_folder(options), shared_options(options)
+    folder = results_folder(options)
     (folder / "runs").mkdir(parents=True, exist_ok=True)
-    frames = [*frames_of_values(data, results), earlier.values]
-    pd.concat(frames).to_csv(folder / "runs" / "values.csv.gz", index=False)
-    models = [*earlier.models, *dict.fromkeys(result["ranker"] for result in results)]
+    pd.concat(frames_of_values(data, results)).to_csv(folder / "runs" / "values.csv.gz", index=False)
+    models = list(dict.fromkeys(result["ranker"] for result in results))
+    given = {"models": models, **{name: value for name, value in vars(options).items() if name not in LOCAL}}
     where = f"{FOLDER}$PT_NEURAL_COLLECTIONS/" if options.dataset.startswith(FOLDER) else ""
-    words = [f"--{name.replace('_', '-')} {listed(value)}" for name, value in {"models": models, **given}.items()]
+    words = [f"--{name.replace('_', '-')} {listed(value)}" for name, value in given.items()]
     settings = {
         "command": " ".join(["python benchmarks/quality.py", f"--dataset {where}{data.collection}", *words]),
         "pipeline": "peers",
         "collection": data.collection,
         "packages": {name: version(name) for name in PACKAGES},
-        "seconds": round(earlier.seconds + seconds, 1),
-        "models": models,
-        "options": given,
+        "seconds": round(seconds, 1),
     }
     (folder / "settings.json").write_text(json.dumps(settings, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""BM25 with tuned settings, and BM25 with a prior for short documents."""
+"""BM25 with tuned settings, BM25 over the words that networks read, and BM25 with a prior for short documents."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 from ir_measures import nDCG
+from scipy.sparse import csr_array
 
 import pt_neural as pn
 from pipelines.common.collection import FIELDS, Split
@@ -16,6 +17,8 @@ from pipelines.common.workspace import Workspace
 from pt_neural._evaluation import RunEvaluator
 from pt_neural._frames import with_scores
 from pt_neural.experiment.alpha import assign_folds
+from pt_neural.text import tokenise_packed
+from pt_neural.text.counts import bag_of_words
 
 PRIOR = "BM25 + length prior"  # the name of the row
 K1 = (0.5, 0.9, 1.2, 1.7, 2.5)
@@ -131,6 +134,52 @@ class Remembered(pt.Transformer):
 
     def __repr__(self) -> str:
         return f"Remembered({self.retriever!r})"
+
+
+class WordBM25(pt.Transformer):
+    """BM25 over the words that a network reads: the first of a document, not stemmed, with stop words.
+
+    Without inverse document frequencies it has only what a network sees that knows matches but not how rare words are.
+
+    Args:
+        documents: The forward index.
+        max_terms: Words of a document that are read.
+        idf: Whether words are weighed by their inverse document frequency.
+        k1: As for BM25.
+        b: As for BM25.
+    """
+
+    def __init__(
+        self, documents: pn.ForwardIndex, max_terms: int, *, idf: bool = True, k1: float = 0.9, b: float = 0.4
+    ):
+        self.documents, self.max_terms, self.idf, self.k1, self.b = documents, max_terms, idf, k1, b
+
+    @cached_property
+    def _counts(self) -> csr_array:
+        sequences = self.documents.all().take(np.arange(len(self.documents)), max_terms=self.max_terms)
+        return bag_of_words(sequences, len(self.documents.vocabulary))
+
+    @cached_property
+    def _term_weights(self) -> np.ndarray:
+        number, terms = self._counts.shape
+        if not self.idf:
+            return np.ones(terms)
+        found = np.bincount(self._counts.indices, minlength=terms)
+        return np.log1p((number - found + 0.5) / (found + 0.5))
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Score the documents of a result frame."""
+        rows = self.documents.known_rows(inp["docno"].tolist())
+        counts = self._counts[rows]
+        places, queries = pd.factorize(inp["query"])
+        bags = bag_of_words(tokenise_packed(queries, self.documents.vocabulary), counts.shape[1])
+        lengths = self._counts.sum(axis=1)
+        norms = self.k1 * (1 - self.b + self.b * lengths / lengths.mean())
+        counts.data = counts.data / (counts.data + np.repeat(norms[rows], np.diff(counts.indptr)))
+        return with_scores(inp, counts.multiply(bags[places]) @ self._term_weights)
+
+    def __repr__(self) -> str:
+        return f"WordBM25({self.max_terms} words{'' if self.idf else ', idf=False'}, k1={self.k1:g}, b={self.b:g})"
 
 
 class LengthPrior(pt.Transformer):

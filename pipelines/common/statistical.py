@@ -4,7 +4,7 @@ Their few free settings are tuned on the dev queries, as in the CLSM paper, whos
 queries they keep their defaults.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -78,16 +78,16 @@ class StatisticalRankers:
 
     @cached_property
     def _ql(self) -> pt.Transformer:
-        return self._tuned(LUCENE["ql"], self.index.ql(), SMOOTHING)
+        return self.tuned(LUCENE["ql"], self.index.ql(), SMOOTHING)
 
     @cached_property
     def _sdm(self) -> pt.Transformer:
-        return self._tuned(LUCENE["sdm"], self.index.sdm(base="ql", mu=self._ql.mu), DEPENDENCIES)
+        return self.tuned(LUCENE["sdm"], self.index.sdm(base="ql", mu=self._ql.mu), DEPENDENCIES)
 
     @cached_property
     def _lce(self) -> pn.LatentConceptExpansion:
         lce = pn.LatentConceptExpansion(self.index, sdm=self._sdm, keep_documents=True)
-        return self._tuned(LUCENE["lce"], lce, EXPANSION, self._sdm >> lce >> self._sdm)
+        return self.tuned(LUCENE["lce"], lce, EXPANSION, self._sdm >> lce >> self._sdm)
 
     @property
     def _expanded(self) -> pt.Transformer:
@@ -101,7 +101,7 @@ class StatisticalRankers:
         models = {seed: self._fitted_with(key, row, {} if seed is None else {"seed": seed}) for seed in seeds}
         grid = SMOOTHING if key == UNIGRAM else MIXED
         first, *others = models.values()
-        tuned = self._tuned(row.name, first, grid)
+        tuned = self.tuned(row.name, first, grid)
         for model in others:
             for parameter in grid:
                 setattr(model, parameter, getattr(tuned, parameter))
@@ -115,8 +115,8 @@ class StatisticalRankers:
         model = row.model(documents=self.workspace.learning.forward_index(self.documents.fields), **options)
         return self.workspace.fitted(model, *self.rankers.examples[:2], documents=self.documents)
 
-    def _tuned(
-        self, name: str, model: pt.Transformer, grid: Mapping[str, list], ranker: pt.Transformer | None = None
+    def tuned(
+        self, name: str, model: pt.Transformer, grid: Mapping[str, Sequence], ranker: pt.Transformer | None = None
     ) -> pt.Transformer:
         """The model with the settings by which it, or the ranker that it is part of, re-ranks the dev queries best."""
         if self.collection.dev is not None:
@@ -127,7 +127,7 @@ class StatisticalRankers:
         return model
 
     def _search(
-        self, name: str, model: pt.Transformer, grid: Mapping[str, list], ranker: pt.Transformer
+        self, name: str, model: pt.Transformer, grid: Mapping[str, Sequence], ranker: pt.Transformer
     ) -> dict[str, Any]:
         dev = self.collection.dev.sample(DEV_QUERIES, self.arguments.seed)
         print(f"{name}: choosing settings on {len(dev.topics):,} dev queries", flush=True)

@@ -128,7 +128,7 @@ class Workspace:
         """Word embeddings trained on documents or queries."""
         settings = "-".join(f"{key}{value}" for key, value in sorted(options.items()))
         return self.built(
-            f"spaces-{name}-{settings}",
+            f"spaces-{slug(name)}-{settings}",
             lambda path: pn.EmbeddingSpaces.train(texts(), **options).save(path),
             pn.EmbeddingSpaces.load,
         )

@@ -9,9 +9,11 @@ import argparse
 import hashlib
 from collections import defaultdict
 from collections.abc import Callable
+from functools import partial
 from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pyterrier as pt
 from ir_measures import nDCG
 
@@ -20,11 +22,12 @@ from pipelines.common.arguments import parsed, parser
 from pipelines.common.collection import load
 from pipelines.common.comparison import Comparison, System, mean_curve, mixed_over_all, tuned_by_seed
 from pipelines.common.first_stage import PRIOR, LengthPrior, tuned_bm25
-from pipelines.common.workspace import Workspace
+from pipelines.common.workspace import Workspace, slug
 from pipelines.desm.figures import figures
 from pipelines.results.folders import ResultFolder
 from pipelines.results.orderings import ORDERINGS, outcome_of
 from pt_neural.experiment import AlphaCurve
+from pt_neural.text import tokenise
 
 MEASURES = [nDCG @ 1, nDCG @ 3, nDCG @ 10]
 DEPTH = 100  # documents per query in the runs over all documents
@@ -38,6 +41,7 @@ VARIANTS = {  # spaces of query and document, and centring
     "IN-IN centred": ("in-in", "both"),
     "IN-OUT centred": ("in-out", "both"),
 }
+SAMPLE = "a sample of documents"  # with as many words as the training queries; only in Table 3
 MIN_QUERIES = 1000  # needed to train word embeddings on queries
 
 
@@ -94,12 +98,14 @@ def models(workspace: Workspace, arguments: argparse.Namespace) -> tuple[Seeds, 
     sources = {}
     for seed in arguments.seeds:
         for corpus, spaces in embeddings(workspace, arguments.dim, seed).items():
-            sources[f"trained on {corpus}", seed] = f"{corpus}-seed{seed}", spaces
+            sources[f"trained on {corpus}", seed] = f"{slug(corpus)}-seed{seed}", spaces
     if arguments.published:
         sources["published", arguments.seed] = published(workspace, *arguments.published)
     for (variant, (pair, centre)), ((source, seed), (label, spaces)) in product(VARIANTS.items(), sources.items()):
         name = f"DESM ({variant}, {source})"
-        rerankers[name][seed], retrievers[name][seed] = workspace.desm(spaces, pair, label, centre)
+        rerankers[name][seed], retriever = workspace.desm(spaces, pair, label, centre)
+        if source != f"trained on {SAMPLE}":
+            retrievers[name][seed] = retriever
     return dict(rerankers), dict(retrievers)
 
 
@@ -142,14 +148,23 @@ def print_orderings(workspace: Workspace) -> None:
 
 
 def embeddings(workspace: Workspace, dim: int, seed: int) -> dict[str, pn.EmbeddingSpaces]:
-    """Word embeddings trained on documents and, if there are enough, on training queries."""
+    """Word embeddings trained on documents, and on training queries and a sample of documents if there are enough."""
     collection = workspace.collection
     corpora = {"documents": workspace.documents}
     if collection.train is not None and len(collection.train.topics) >= MIN_QUERIES:
         corpora["queries"] = lambda: collection.train.topics
+        corpora[SAMPLE] = partial(sampled_documents, workspace, seed)
     else:
         print(f"{collection.name} has fewer than {MIN_QUERIES} training queries: no embeddings are trained on queries")
     return {corpus: workspace.spaces(corpus, texts, dim=dim, seed=seed) for corpus, texts in corpora.items()}
+
+
+def sampled_documents(workspace: Workspace, seed: int) -> list[dict[str, str]]:
+    """Documents drawn at random until they have as many words as the training queries."""
+    number = sum(map(len, map(tokenise, workspace.collection.train.topics["query"])))
+    documents, words = list(workspace.documents()), workspace.forward_index().all().lengths
+    order = np.random.default_rng(seed).permutation(len(documents))
+    return [documents[place] for place in order[: np.searchsorted(words[order].cumsum(), number) + 1]]
 
 
 def published(workspace: Workspace, *paths: str) -> tuple[str, pn.EmbeddingSpaces]:

@@ -21,6 +21,8 @@ TABLES = [
             "Local": 0.451,
             "Distributed": 0.505,
             "Duet": 0.530,
+            "BM25 over the words read": None,
+            "BM25 over the words read, without IDF": None,
         },
     ),
 ]

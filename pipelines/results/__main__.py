@@ -6,7 +6,9 @@ and writes the page from all that are kept, so that it grows from runs on any ma
 """
 
 import argparse
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +29,10 @@ from pipelines.results.choice import (
     unfinished_rankers,
 )
 from pipelines.results.curves import curve_folders, curve_picture, curve_section, picture_name
+from pipelines.results.findings import Outcomes, findings_of, findings_section
 from pipelines.results.folders import MARK, UNFINISHED, ResultFolder, result_folders
 from pipelines.results.keeping import KEPT, keep
-from pipelines.results.orderings import NOT_KNOWN, ORDERINGS, WITH_RECIPES, Ordering, Outcome, outcome_of
+from pipelines.results.orderings import NOT_KNOWN, ORDERINGS, WITH_RECIPES, Ordering, outcome_of
 from pipelines.results.papers import SSI_MEASURES, TABLES, paper_figures, paper_text
 from pipelines.results.peers import peer_section
 from pipelines.results.shown import shown_section
@@ -52,13 +55,13 @@ values by query were not kept; most are from one seed.
 ORDERED = """\
 ## Orderings of the papers
 
-Each ordering is tested by a t-test of the difference in one measure ({measures}). Systems with a random
-start differ from training to training, so for each of them the variance over seeds is added to that over queries
-(`p_value` in `pipelines/results/orderings.py`). *yes*: p < 0.05, in the direction of the paper; *no*: p < 0.05, in the
-opposite direction; *level*: no significant difference. There is no verdict with fewer than three seeds. The range of
-the difference over seeds is given too. P-values are not corrected for the number of orderings. "With recipes" means
+Each ordering is tested by a t-test of the difference in one measure ({measures}). Systems with a random start differ
+from training to training, so for each of them the variance over seeds is added to that over queries (`variance_of` in
+`pipelines/results/orderings.py`). *yes*: p < 0.05, in the direction of the paper; *no*: p < 0.05, in the opposite
+direction; *level*: no significant difference. There is no verdict with fewer than three seeds. The range of the
+difference over seeds is given too. P-values are not corrected for the number of orderings. "With recipes" means
 networks and settings of `pipelines.classics` instead of the paper's. A dash in the paper's column means that it has no
-figures for both systems. The first table counts an ordering once for each collection, without checks of ours.
+figures for both systems.
 """
 BESIDE = """\
 ## The papers' tables
@@ -82,7 +85,6 @@ COMMANDS = """\
 `$PT_NEURAL_COLLECTIONS` is a folder of collections in the BEIR layout; `neural:pydocs` is made from installed packages,
 and `irds:vaswani` comes from ir_datasets. Minutes are wall-clock time with one thread, beside other work on two cores.
 """
-Outcomes = dict[Ordering, dict[str, Outcome]]  # by collection
 SSI_TABLES = {  # with what the files of their tables and runs end with
     "1": ("Table 1, limited dictionary, documents as queries", "collection"),
     "2": ("Table 2, all words, documents as queries", "collection"),
@@ -141,7 +143,7 @@ def page(folders: Sequence[ResultFolder]) -> Iterator[str]:
     outcomes = outcomes_of((*ORDERINGS, *WITH_RECIPES), folders)
     if outcomes:
         yield ORDERED.format(measures=" and ".join(sorted({ordering.measure for ordering in ORDERINGS})))
-        yield markdown(verdict_table(outcomes)) + "\n"
+        yield from findings_section(findings_of(outcomes, folders))
         for paper in dict.fromkeys(ordering.paper for ordering in outcomes):
             yield from ordering_section(paper, outcomes)
     yield from curve_section(folders, DOCS.relative_to(ROOT))
@@ -174,20 +176,6 @@ def outcomes_of(orderings: Sequence[Ordering], folders: Sequence[ResultFolder]) 
     return outcomes
 
 
-def verdict_table(outcomes: Outcomes) -> pd.DataFrame:
-    """How many outcomes of the orderings that each paper reports have which verdict."""
-    rows = [
-        {"paper": ordering.paper, "verdict": outcome.verdict or "too few seeds"}
-        for ordering, found in outcomes.items()
-        for outcome in found.values()
-        if ordering.reported
-    ]
-    counts = pd.crosstab(*(pd.DataFrame(rows)[column] for column in ("paper", "verdict")))
-    counts = counts.reindex(columns=["yes", "level", "no", "too few seeds"], fill_value=0)
-    papers = list(dict.fromkeys(ordering.paper for ordering in outcomes))
-    return pd.concat([counts.loc[papers], counts.sum().to_frame("all").T]).rename_axis("paper").reset_index()
-
-
 def ordering_section(paper: str, outcomes: Outcomes) -> Iterator[str]:
     """A table of a paper's orderings, and the reasons why some do not hold everywhere."""
     rows, reasons, unknown = [], [], []
@@ -196,13 +184,13 @@ def ordering_section(paper: str, outcomes: Outcomes) -> Iterator[str]:
             continue
         cells = {name: str(outcome) for name, outcome in found.items()}
         kind = "" if ordering.reported else "our check: "
-        name = f"{kind}{ordering.says} ({ordering.where})"
+        name = f"{kind}{ordering.full} ({ordering.where})"
         rows.append({"ordering": name, "paper": paper_figures(ordering), **cells})
         if any(outcome.verdict in ("no", "level") for outcome in found.values()):
             if ordering.reason != NOT_KNOWN:
-                reasons.append(f"- *{ordering.says}*: {ordering.reason}")
+                reasons.append(f"- *{ordering.full}*: {ordering.reason}")
             elif ordering.reported:
-                unknown.append(f"*{ordering.says}*")
+                unknown.append(f"*{ordering.full}*")
     yield f"### {paper}\n"
     yield markdown(pd.DataFrame(rows).fillna("–")) + "\n"
     if unknown:
@@ -299,15 +287,14 @@ def _beside_bm25(folder: ResultFolder) -> tuple[str, dict[str, str]]:
 
 def commands(folders: Iterable[ResultFolder]) -> Iterator[str]:
     """The commands that made the results, and the versions of packages."""
-    folders = list(folders)
-    yield "```\n" + "\n".join(command_with_time(folder.settings) for folder in folders) + "\n```\n"
-    known = [folder.settings["seconds"] for folder in folders if "seconds" in folder.settings]
+    made_by = [each for folder in folders for each in folder.made_by]
+    yield "```\n" + "\n".join(map(command_with_time, made_by)) + "\n```\n"
+    known = [each["seconds"] for each in made_by if "seconds" in each]
     if known:
         yield f"The runs whose time is given took {sum(known) / 3600:.1f} hours together.\n"
-    versions = {name: set() for folder in folders for name in folder.settings["packages"]}
-    for folder in folders:
-        for name, version in folder.settings["packages"].items():
-            versions[name].add(version)
+    versions = defaultdict(set)
+    for name, version in chain.from_iterable(each["packages"].items() for each in made_by):
+        versions[name].add(version)
     yield "Packages: " + ", ".join(f"{name} {' or '.join(sorted(found))}" for name, found in versions.items()) + ".\n"
 
 

@@ -18,8 +18,7 @@ def run_again(folders: Sequence[ResultFolder], out: Path) -> None:
     A command whose collection lies in a folder is left out if the environment does not name the folder, and one that
     fails does not keep the others from running.
     """
-    for folder in folders:
-        command = folder.settings["command"]
+    for command in (each["command"] for folder in folders for each in folder.made_by):
         print(f"\n{command}", flush=True)
         if COLLECTIONS in command and COLLECTIONS[1:] not in os.environ:
             print(f"left out: set {COLLECTIONS[1:]} to a folder of collections in the BEIR layout", flush=True)

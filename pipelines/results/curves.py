@@ -10,7 +10,7 @@ from pipelines.common.comparison import MAIN
 from pipelines.common.workspace import markdown, slug
 from pipelines.learning_curves import curves_figure
 from pipelines.results.folders import MARK, UNFINISHED, ResultFolder
-from pipelines.results.orderings import BY_SIZE, outcome_of, trend_of, with_queries
+from pipelines.results.orderings import BY_SIZE, Ordering, outcome_of, trend_of, with_queries
 
 CURVES = "curves.csv"
 SECTION = f"""\
@@ -60,7 +60,7 @@ def curve_section(folders: Sequence[ResultFolder], pictures: Path) -> Iterator[s
         yield markdown(table) + "\n"
         if table["system"].str.endswith(MARK).any():
             yield UNFINISHED
-        orderings = ordering_table(values, sorted(frame["queries"].unique()))
+        orderings = ordering_table(folder)
         if len(orderings):
             yield markdown(orderings) + "\n"
 
@@ -79,14 +79,32 @@ def curve_table(frame: pd.DataFrame, unfinished: set[str]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def ordering_table(values: pd.DataFrame, sizes: Sequence[int]) -> pd.DataFrame:
+def ordering_table(folder: ResultFolder) -> pd.DataFrame:
     """A row for each ordering whose systems were run, a column for each number of queries, and the trend."""
-    rows = []
-    for ordering in BY_SIZE:
-        along = [with_queries(ordering, size) for size in sizes]
-        outcomes = [outcome_of(each, values) for each in along]
-        if all(outcome is not None for outcome in outcomes):
-            cells = {f"{size:,}": outcome.difference for size, outcome in zip(sizes, outcomes, strict=True)}
-            trend = trend_of(along[0], along[-1], values) or "–"
-            rows.append({"ordering": f"{ordering.says} ({ordering.paper}, {ordering.where})", **cells, "trend": trend})
+    values, rows = folder.values("runs"), []
+    for ordering, along in _orderings(folder):
+        outcomes = {f"{size:,}": outcome_of(each, values).difference for size, each in along.items()}
+        name = f"{ordering.says} ({ordering.paper}, {ordering.where})"
+        rows.append({"ordering": name, **outcomes, "trend": _trend(along, values) or "–"})
     return pd.DataFrame(rows)
+
+
+def trends(folder: ResultFolder) -> dict[tuple[str, str, str], str]:
+    """Whether the difference of an ordering grows with the number of queries, by its paper, place and words."""
+    values = folder.values("runs")
+    found = {(each.paper, each.where, each.says): _trend(along, values) for each, along in _orderings(folder)}
+    return {key: trend for key, trend in found.items() if trend}
+
+
+def _orderings(folder: ResultFolder) -> Iterator[tuple[Ordering, dict[int, Ordering]]]:
+    """The orderings whose systems were run, each with itself for each number of queries."""
+    sizes = sorted(pd.read_csv(folder.path / CURVES)["queries"].unique())
+    for ordering in BY_SIZE:
+        along = {size: with_queries(ordering, size) for size in sizes}
+        if all(outcome_of(each, folder.values("runs")) is not None for each in along.values()):
+            yield ordering, along
+
+
+def _trend(along: dict[int, Ordering], values: pd.DataFrame) -> str | None:
+    first, *_, last = along.values()
+    return trend_of(first, last, values)

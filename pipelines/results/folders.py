@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from pipelines.common.runs import VALUES, read_values
+from pipelines.common.workspace import SETTINGS
 
 LAST = 3  # epochs
 MARK = "†"
@@ -41,6 +42,11 @@ class ResultFolder:
     def collection(self) -> str:
         """The collection's short name."""
         return self.settings["collection"]
+
+    @property
+    def made_by(self) -> list[dict[str, Any]]:
+        """The ``command``, ``packages`` and, if known, ``seconds`` of each run that made the results."""
+        return self.settings.get("made_by") or [self.settings]
 
     def values(self, runs: str) -> pd.DataFrame:
         """The per-query values of a folder of runs: ``system, seed, qid, measure, value``; seed as text.
@@ -88,10 +94,13 @@ def _by_row(values: pd.DataFrame, table: Path) -> pd.DataFrame:
     return values[values["system"].isin(names)].assign(system=lambda found: found["system"].map(names))
 
 
+def read_folder(path: Path) -> ResultFolder:
+    """The results in a folder."""
+    return ResultFolder(path, json.loads((path / SETTINGS).read_text(encoding="utf-8")))
+
+
 def result_folders(out: Path) -> Iterator[ResultFolder]:
     """All results below a folder, the best-known collections first."""
-    found = [
-        ResultFolder(path.parent, json.loads(path.read_text(encoding="utf-8"))) for path in out.glob("*/settings.json")
-    ]
+    found = [read_folder(path.parent) for path in out.glob(f"*/{SETTINGS}")]
     order = {name: place for place, name in enumerate(FIRST)}
     yield from sorted(found, key=lambda result: (order.get(result.collection, len(order)), result.collection))

@@ -1,38 +1,85 @@
 """The small files of results that stay in the repository: values by query and seed, tables, and how they were made."""
 
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
+
+import pandas as pd
 
 from pipelines.common.arguments import as_json
 from pipelines.common.runs import VALUES, read_values, write_whole
-from pipelines.results.folders import result_folders
+from pipelines.results.folders import ResultFolder, read_folder, result_folders
 from pipelines.results.shown import SHOWN
 
 KEPT = Path(__file__).parent / "kept"
-PUBLIC = ("command", "pipeline", "collection", "packages", "seconds")  # the other settings name folders of a machine
+PUBLIC = ("command", "seconds", "packages")  # the other settings of a command name folders of a machine
 DIGITS = 5  # of a value
+ROW_KEYS = {  # of the tables that several runs may add rows to
+    "histories.csv": ["system", "seed"],
+    "curves.csv": ["system", "kind", "queries"],
+    "costs.csv": ["system"],
+}
 
 
 def keep(out: Path, kept: Path = KEPT) -> list[str]:
-    """Copy what the page needs of all results below a folder, in the place of earlier ones of the same name.
+    """Copy what the page needs of all results below a folder.
+
+    Systems of an earlier run of the pipeline on the same test queries stay beside the new ones, so that systems can be
+    run at different times; those of the same name are replaced. If the test queries are others, all earlier results go.
 
     Returns:
         The names of the folders.
     """
     names = []
     for folder in result_folders(out):
-        name = folder.path.name
-        shutil.rmtree(kept / name, ignore_errors=True)
-        for path in sorted(folder.path.glob(f"*/{VALUES}")):
-            runs = kept / name / path.parent.name
-            runs.mkdir(parents=True)
-            values = read_values(path).round({"value": DIGITS})
-            write_whole(runs / VALUES, lambda file, values=values: values.to_csv(file, index=False))
-        shown = {f"{table}.md" for table in SHOWN.get(folder.pipeline, ())}
-        for table in sorted(folder.path.iterdir()):
-            if table.suffix == ".csv" or table.name in shown:
-                shutil.copyfile(table, kept / name / table.name)
-        settings = {name: folder.settings[name] for name in PUBLIC if name in folder.settings}
-        (kept / name / "settings.json").write_text(as_json(settings), encoding="utf-8")
-        names.append(name)
+        place = kept / folder.path.name
+        if not _same_queries(folder.path, place):
+            shutil.rmtree(place, ignore_errors=True)
+        earlier = read_folder(place).made_by if place.exists() else []
+        new = {name: folder.settings[name] for name in PUBLIC if name in folder.settings}
+        others = [each for each in earlier if each["command"] != new["command"]]
+        place.mkdir(parents=True, exist_ok=True)
+        _keep_values(folder.path, place)
+        _keep_tables(folder, place, again=len(others) < len(earlier))
+        settings = {"pipeline": folder.pipeline, "collection": folder.collection, "made_by": [*others, new]}
+        (place / "settings.json").write_text(as_json(settings), encoding="utf-8")
+        names.append(place.name)
     return names
+
+
+def _same_queries(path: Path, place: Path) -> bool:
+    """Whether the runs of both folders that have the same name are of the same queries."""
+    for values in path.glob(f"*/{VALUES}"):
+        earlier = place / values.parent.name / VALUES
+        if earlier.exists() and set(read_values(earlier)["qid"]) != set(read_values(values)["qid"]):
+            return False
+    return True
+
+
+def _keep_values(path: Path, place: Path) -> None:
+    for new in sorted(path.glob(f"*/{VALUES}")):
+        file = place / new.parent.name / VALUES
+        file.parent.mkdir(exist_ok=True)
+        values = read_values(new).round({"value": DIGITS})
+        if file.exists():
+            values = with_rows(read_values(file), values, ["name"])
+        write_whole(file, lambda opened, values=values: values.to_csv(opened, index=False))
+
+
+def _keep_tables(folder: ResultFolder, place: Path, *, again: bool) -> None:
+    """Copy tables; one that another run wrote, which ``again`` denies, stays or gets the new rows."""
+    shown = {f"{table}.md" for table in SHOWN.get(folder.pipeline, ())}
+    for table in sorted(folder.path.iterdir()):
+        file = place / table.name
+        if file.exists() and table.name in ROW_KEYS:
+            rows = with_rows(*(pd.read_csv(path) for path in (file, table)), ROW_KEYS[table.name])
+            rows.to_csv(file, index=False)
+        elif (table.suffix == ".csv" or table.name in shown) and (again or not file.exists()):
+            shutil.copyfile(table, file)
+
+
+def with_rows(earlier: pd.DataFrame, new: pd.DataFrame, keys: Iterable[str]) -> pd.DataFrame:
+    """The rows of both frames, without earlier ones whose keys are among the new ones."""
+    keys = list(keys)
+    old = pd.MultiIndex.from_frame(earlier[keys]).isin(pd.MultiIndex.from_frame(new[keys]))
+    return pd.concat([earlier[~old], new], ignore_index=True)

@@ -28,6 +28,7 @@ class Ordering:
         measure: The measure to compare; more is better.
         reason: Why the ordering does not hold everywhere, if a run shows it.
         reported: Whether the paper reports it; otherwise it is a check of ours, which shows a reason.
+        how: The setting of the runs, if the finding is tested in several.
     """
 
     paper: str
@@ -40,25 +41,41 @@ class Ordering:
     measure: str = "nDCG@10"
     reason: str = NOT_KNOWN
     reported: bool = True
+    how: str = ""
+
+    @property
+    def full(self) -> str:
+        """The finding with its setting."""
+        return f"{self.says}, {self.how}" if self.how else self.says
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """An ordering on one collection.
+    """An ordering on one collection, or on the mean of several.
 
     Attributes:
         better: The mean of the system that the paper finds better.
         worse: The mean of the other system.
-        p: P-value of the difference over queries and seeds, see :func:`p_value`.
+        variance: Of the difference over queries and seeds, see :func:`variance_of`.
+        freedom: The degrees of freedom of this variance.
         seeds: The difference for each seed that the learned systems share; None if none of them is learned.
         of: The name of the other system, if it is the best of several.
     """
 
     better: float
     worse: float
-    p: float
+    variance: float
+    freedom: float
     seeds: Sequence[float] | None = None
     of: str = ""
+
+    @property
+    def p(self) -> float:
+        """P-value of the difference, by a t-test."""
+        difference = self.better - self.worse
+        if not self.variance:
+            return float(difference == 0)
+        return float(2 * t.sf(abs(difference) / np.sqrt(self.variance), self.freedom))
 
     @property
     def verdict(self) -> str | None:
@@ -108,11 +125,26 @@ def outcome_of(ordering: Ordering, values: pd.DataFrame) -> Outcome | None:
         return None
     learned = [_is_learned(side) for side in (ordering.better, other)]
     trainings = [values.mean() for values, depends in zip((better, worse), learned, strict=True) if depends]
-    p = p_value(better.mean(axis=1) - worse.mean(axis=1), trainings)
+    spread = variance_of(better.mean(axis=1) - worse.mean(axis=1), trainings)
     seeds = None
     if any(learned):
         seeds = (_seed_means(better, learned=learned[0]) - _seed_means(worse, learned=learned[1])).dropna().tolist()
-    return Outcome(float(better.to_numpy().mean()), float(worse.to_numpy().mean()), p, seeds, of)
+    return Outcome(float(better.to_numpy().mean()), float(worse.to_numpy().mean()), *spread, seeds, of)
+
+
+def pooled(outcomes: Sequence[Outcome]) -> Outcome:
+    """An ordering on the mean of several collections, each of which has the same weight.
+
+    A test of this mean finds differences that are too small for the queries of a single collection. It says nothing
+    about other collections.
+
+    Args:
+        outcomes: The ordering on each collection.
+    """
+    number = len(outcomes)
+    variances = [each.variance / number**2 for each in outcomes]
+    better, worse = (np.mean([getattr(each, side) for each in outcomes]) for side in ("better", "worse"))
+    return Outcome(float(better), float(worse), sum(variances), freedom_of(variances, [e.freedom for e in outcomes]))
 
 
 def trend_of(first: Ordering, last: Ordering, values: pd.DataFrame) -> str | None:
@@ -133,29 +165,35 @@ def trend_of(first: Ordering, last: Ordering, values: pd.DataFrame) -> str | Non
         return None
     means = [side.mean(axis=1) for side in sides]
     growth = (means[0] - means[1]) - (means[2] - means[3])
-    if not p_value(growth, trainings) < LEVEL:
-        return "level"
-    return "rises" if growth.mean() > 0 else "falls"
+    verdict = Outcome(growth.mean(), 0.0, *variance_of(growth, trainings)).verdict
+    return {"yes": "rises", "no": "falls"}.get(verdict, verdict)
 
 
-def p_value(differences: pd.Series, trainings: Iterable[pd.Series]) -> float:
-    """P-value of a mean difference between two systems that other queries and other trainings would change.
+def variance_of(differences: pd.Series, trainings: Iterable[pd.Series]) -> tuple[float, float]:
+    """Variance of a mean difference between two systems that other queries and other trainings would change.
 
-    A t-test whose variance is that of the mean over queries plus, for each system that learns, that of the mean over
-    seeds. Its degrees of freedom are Satterthwaite's (1946), as in Welch's test: with few seeds that differ much there
-    are few. The variation of single trainings on single queries is in both parts, which makes the test conservative.
+    It is that of the mean over queries plus, for each system that learns, that of the mean over seeds. The variation of
+    single trainings on single queries is in both parts, which makes a test with this variance conservative.
 
     Args:
         differences: The difference for each query, between means over seeds.
         trainings: For each system that learns, its mean over queries for each seed.
+
+    Returns:
+        The variance, and its degrees of freedom; with few seeds that differ much there are few.
     """
     parts = [differences, *(means for means in trainings if len(means) > 1)]
-    variances = np.array([part.var(ddof=1) / len(part) for part in parts])
-    mean, variance = differences.mean(), variances.sum()
-    if not variance:
-        return float(mean == 0)
-    freedom = variance**2 / (variances**2 / [len(part) - 1 for part in parts]).sum()
-    return float(2 * t.sf(abs(mean) / np.sqrt(variance), freedom))
+    variances = [part.var(ddof=1) / len(part) for part in parts]
+    return sum(variances), freedom_of(variances, [len(part) - 1 for part in parts])
+
+
+def freedom_of(variances: Sequence[float], freedoms: Sequence[float]) -> float:
+    """The degrees of freedom of a sum of variances, as in Welch's test (Satterthwaite, 1946)."""
+    variances = np.array(variances)
+    if not variances.any():
+        return float(min(freedoms))
+    known = variances > 0
+    return float(variances.sum() ** 2 / (variances[known] ** 2 / np.array(freedoms)[known]).sum())
 
 
 def _side(values: pd.DataFrame, side: Side) -> pd.DataFrame | None:
@@ -182,6 +220,7 @@ def _seed_means(side: pd.DataFrame, *, learned: bool) -> pd.Series | float:
 
 # Systems that are the same whatever the seed; all others are learned from random starts or random samples.
 WITHOUT_SEED = {
+    *("BM25 over the words read", "BM25 over the words read, without IDF"),
     *("BM25", "QL", "SDM", "ULM", "ULM, words as below", "MRF", "LCE", "WTM", "PTM (maxlen=3)"),
     *("WordTranslation", "PhraseTranslation", "BM25 + length prior"),
     *("LSA", "TFIDF", "tfidf", "qe", "lsa", "mixture", "cl-lsa"),
@@ -189,6 +228,7 @@ WITHOUT_SEED = {
 
 DESM = "DESM ({}, trained on {})"
 IN_IN, IN_OUT = DESM.format("IN-IN", "documents"), DESM.format("IN-OUT", "documents")
+SAMPLE = DESM.format("IN-OUT", "a sample of documents")  # with as many words as the training queries
 QUICKSTART, TELESCOPED, FULL = ("quickstart", "runs"), ("desm", "runs-telescoped"), ("desm", "runs-all-documents")
 CLSM, DUET, SSI = ("clsm", "runs-telescoped"), ("duet", "runs"), ("ssi", "runs-collection")
 MATCH_TENSOR, ENSEMBLES = ("match-tensor", "runs"), ("match-tensor", "runs-ensembles")
@@ -204,8 +244,9 @@ DUET_ALONE = (
     "it was .049 and .076 below. On debian/synopses they do not help (see the curves below). Mixed with BM25, the Duet "
     "is better than BM25 on all collections (see the table of all rankers)."
 )
+READ = "BM25 over the words read"
 SUMMED = "CLSM (in-batch, summed)"  # over windows, instead of max pooling
-CLSM_NEGATIVES = {"J=50": "", "in-batch": ", in-batch negatives", "J=4": ", 4 negatives"}
+CLSM_NEGATIVES = {"J=50": "", "in-batch": "in-batch negatives", "J=4": "4 negatives"}
 BASELINES = frozenset({"LSA", "BM25", "SDM", "QL", "DRMM", "DSSM", "CDSSM", "DESM IN-OUT"})
 CAPACITY = (
     "low rank takes more dimensions and epochs. On cpp-docs/links, with the same words, the MAP of N = 100 is .401 "
@@ -286,6 +327,21 @@ ORDERINGS = [
         IN_OUT,
         reason="not known. There are a few thousand training queries here; the paper has hundreds of millions.",
     ),
+    *(
+        Ordering("DESM", "Table 3", says, *TELESCOPED, better, worse, reported=False)
+        for says, better, worse in (
+            (
+                "embeddings trained on all documents are better than on a sample with as many words as the queries",
+                IN_OUT,
+                SAMPLE,
+            ),
+            (
+                "embeddings trained on queries are better than on as many words of documents",
+                DESM.format("IN-OUT", "queries"),
+                SAMPLE,
+            ),
+        )
+    ),
     Ordering("DESM", "Table 4", "DESM alone fails on the full collection: BM25 is better", *FULL, "BM25", IN_OUT),
     Ordering(
         "DESM",
@@ -300,8 +356,8 @@ ORDERINGS = [
         ),
     ),
     *(
-        Ordering("CLSM", where, f"{says}{about}", *CLSM, better.format(kind), worse.format(kind), reason=reason)
-        for kind, about in CLSM_NEGATIVES.items()
+        Ordering("CLSM", where, says, *CLSM, better.format(kind), worse.format(kind), reason=reason, how=how)
+        for kind, how in CLSM_NEGATIVES.items()
         for where, says, better, worse, reason in (
             ("Table 5", "CLSM is better than DSSM", "CLSM ({})", "DSSM ({})", POOLING),
             ("section 5.3", "DSSM is better than LSA", "DSSM ({})", "LSA", NOT_KNOWN),
@@ -310,7 +366,7 @@ ORDERINGS = [
         )
     ),
     *(
-        Ordering("CLSM", where, f"{says}, in-batch negatives", *CLSM, better, worse, reported=False)
+        Ordering("CLSM", where, says, *CLSM, better, worse, reported=False, how="in-batch negatives")
         for where, says, better, worse in (
             ("section 3.4", "max pooling is better than a sum", "CLSM (in-batch)", SUMMED),
             ("section 3.4", "the same for windows of one word", "CLSM (in-batch), window 1", f"{SUMMED}, window 1"),
@@ -345,6 +401,15 @@ ORDERINGS = [
     Ordering("Duet", "Table 2", "the Duet is better than BM25", *DUET, "Duet", "BM25", reason=DUET_ALONE),
     Ordering(
         "Duet", "Table 2", "the Duet is better than the best baseline", *DUET, "Duet", BASELINES, reason=DUET_ALONE
+    ),
+    *(
+        Ordering("Duet", "Table 2", says, *DUET, better, worse, reported=False)
+        for says, better, worse in (
+            ("BM25 is better over whole documents than over the words that the Duet reads", "BM25", READ),
+            ("the Duet is better than BM25 over the same words", "Duet", READ),
+            ("the Duet is better than BM25 over the same words without IDF", "Duet", f"{READ}, without IDF"),
+            ("its local part is better than BM25 over the same words without IDF", "Local", f"{READ}, without IDF"),
+        )
     ),
     Ordering(
         "Duet",
@@ -474,7 +539,7 @@ ORDERINGS = [
 ]
 
 WITH_RECIPES = [  # the same findings, tested on all rankers with the settings of their recipes
-    Ordering(paper, where, f"{says}, with recipes", *CLASSICS, better, worse)
+    Ordering(paper, where, says, *CLASSICS, better, worse, how="with recipes")
     for paper, where, says, better, worse in (
         ("CLSM", "section 5.3", "DSSM is better than LSA", "DSSM", "LSA"),
         ("CLSM", "Table 5", "phrases translate better than words", "PhraseTranslation", "WordTranslation"),

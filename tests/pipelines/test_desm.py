@@ -6,10 +6,11 @@ import pandas as pd
 import pyterrier as pt
 import pytest
 
-from pipelines.common.collection import load
+from pipelines.common.collection import FIELDS, load
 from pipelines.common.comparison import mixed_over_all
 from pipelines.common.workspace import Workspace
 from pipelines.desm import __main__ as desm
+from pt_neural.text import tokenise
 
 
 def small_embeddings(workspace, dim, seed):
@@ -60,6 +61,18 @@ def test_published_embeddings_stand_below_those_trained_here(run, word2vec, caps
     ]
     with pytest.raises(SystemExit, match=r"there is no file .*none\.txt: --published takes the IN and the OUT vectors"):
         run(desm, "--published", str(word2vec[0]), "none.txt")
+
+
+def test_the_sample_of_documents_has_as_many_words_as_the_queries(folder, tmp_path):
+    workspace = Workspace(Namespace(out=tmp_path, seeds=[1]), "desm", load(f"neural:folder:{folder}"))
+    documents = desm.sampled_documents(workspace, 1)
+    words = [len(tokenise(" ".join(document.get(field) or "" for field in FIELDS))) for document in documents]
+    wanted = sum(map(len, map(tokenise, workspace.collection.train.topics["query"])))
+    assert sum(words[:-1]) < wanted <= sum(words)
+    docnos = [document["docno"] for document in documents]
+    assert len(set(docnos)) == len(docnos)
+    assert docnos == [document["docno"] for document in desm.sampled_documents(workspace, 1)]
+    assert docnos != [document["docno"] for document in desm.sampled_documents(workspace, 2)]
 
 
 def test_both_sides_of_a_mixture_score_every_candidate(folder, tmp_path):

@@ -9,9 +9,10 @@ from ir_measures import nDCG
 
 from pipelines.common import first_stage
 from pipelines.common.collection import load
-from pipelines.common.first_stage import BM25ByFold, LengthPrior, Remembered, tuned_bm25
+from pipelines.common.first_stage import BM25ByFold, LengthPrior, Remembered, WordBM25, tuned_bm25
 from pipelines.common.workspace import Workspace
 from pt_neural.experiment.alpha import assign_folds
+from pt_neural.text import tokenise
 
 K1, B = (0.5, 3.0), (0.1, 0.9)
 
@@ -71,6 +72,29 @@ def test_each_query_has_the_settings_of_its_fold(workspaces):
     shuffled = expected.sample(frac=1, random_state=3, ignore_index=True)
     pd.testing.assert_frame_equal(bm25.transform(shuffled), shuffled)
     assert bm25.transform(topics.head(0)).columns.tolist() == expected.columns.tolist()
+
+
+@pytest.mark.parametrize("idf", [True, False])
+def test_bm25_over_the_words_that_are_read(workspaces, idf):
+    """Against the formula, word by word; a word that occurs twice in the query counts twice."""
+    workspace, limit, k1, b = workspaces[0], 5, 1.2, 0.7
+    documents, topics = workspace.forward_index(), workspace.collection.test.topics.head(3)
+    texts = {docno: terms[:limit].tolist() for docno, terms in zip(documents.docnos, documents.all(), strict=True)}
+    mean = np.mean([len(text) for text in texts.values()])
+    topics = topics.assign(query=topics["query"] + " " + topics["query"].str.split().str[0] + " unseen")
+    rows = topics[["qid", "query"]].merge(pd.DataFrame({"docno": list(texts)}), how="cross")
+    expected = []
+    for query, docno in zip(rows["query"], rows["docno"], strict=True):
+        text, score = texts[docno], 0.0
+        for term in documents.vocabulary.lookup(tokenise(query)):
+            frequency = text.count(term)
+            found = sum(term in other for other in texts.values())
+            weight = np.log(1 + (len(texts) - found + 0.5) / (found + 0.5)) if idf else 1.0
+            score += weight * frequency / (frequency + k1 * (1 - b + b * len(text) / mean)) if frequency else 0.0
+        expected.append(score)
+    scores = WordBM25(documents, limit, idf=idf, k1=k1, b=b).transform(rows)["score"]
+    np.testing.assert_allclose(scores, expected, rtol=1e-5)
+    assert np.ptp(expected) > 0
 
 
 def test_the_prior_is_the_logarithm_of_the_number_of_tokens(workspaces):

@@ -22,8 +22,9 @@ from pipelines.results.choice import (
     costs_by_collection,
     unfinished_rankers,
 )
+from pipelines.results.findings import count_table, finding_table, findings_of
 from pipelines.results.folders import UNFINISHED, result_folders
-from pipelines.results.keeping import KEPT
+from pipelines.results.keeping import KEPT, keep
 from pipelines.results.orderings import (
     BY_SIZE,
     LEVEL,
@@ -31,9 +32,11 @@ from pipelines.results.orderings import (
     WITH_RECIPES,
     WITHOUT_SEED,
     Ordering,
+    Outcome,
     outcome_of,
-    p_value,
+    pooled,
     trend_of,
+    variance_of,
     with_queries,
 )
 from pipelines.results.papers import paper_figures
@@ -151,6 +154,10 @@ def test_without_seeds_the_test_is_the_paired_one(out):
     assert outcome.p == pytest.approx(ttest_rel(*sides).pvalue)
 
 
+def outcome_from(differences, trainings):
+    return Outcome(differences.mean(), 0.0, *variance_of(differences, trainings))
+
+
 def test_trainings_that_differ_by_chance_are_seldom_different():
     """Two systems that are equal but for their trainings: a test over queries alone finds most pairs different."""
     random = np.random.default_rng(5)
@@ -159,8 +166,8 @@ def test_trainings_that_differ_by_chance_are_seldom_different():
         seeds = random.normal(scale=0.03, size=(2, 3))  # what each training adds to all queries
         sides = [pd.DataFrame(random.normal(scale=0.1, size=(200, 3)) + side) for side in seeds]
         differences = sides[0].mean(axis=1) - sides[1].mean(axis=1)
-        over_queries.append(p_value(differences, []))
-        over_both.append(p_value(differences, [side.mean() for side in sides]))
+        over_queries.append(outcome_from(differences, []).p)
+        over_both.append(outcome_from(differences, [side.mean() for side in sides]).p)
     assert np.mean(np.array(over_queries) < LEVEL) > 0.4
     assert 0.01 < np.mean(np.array(over_both) < LEVEL) < 0.06
 
@@ -170,6 +177,22 @@ def test_gains_are_compared_relative_to_what_gains(out):
     outcome = outcome_of(ordering("SSM gains more from BM25 than Match-Tensor"), folder.values("runs-ensembles"))
     assert (outcome.better, outcome.worse) == (pytest.approx(0.5), pytest.approx(0.1))
     assert str(outcome) == "one seed: 0.5000 against 0.1000"
+
+
+def test_pooled_collections_show_smaller_differences():
+    """Against a Welch-like test written out for two collections of unequal sizes."""
+    random = np.random.default_rng(8)
+    noise = (random.normal(0, 0.1, size) for size in (60, 90))
+    differences = [pd.Series(0.019 + each - each.mean()) for each in noise]
+    outcomes = [outcome_from(each, []) for each in differences]
+    assert [each.verdict for each in outcomes] == ["level", "level"]
+    mean = pooled(outcomes)
+    parts = [each.var() / len(each) / 4 for each in differences]
+    freedom = sum(parts) ** 2 / (parts[0] ** 2 / 59 + parts[1] ** 2 / 89)
+    assert mean.better - mean.worse == pytest.approx(np.mean([each.mean() for each in differences]))
+    assert mean.p == pytest.approx(2 * t.sf(abs(mean.better - mean.worse) / sum(parts) ** 0.5, freedom))
+    assert mean.verdict == "yes"
+    assert pooled(outcomes[:1]).p == pytest.approx(outcomes[0].p)
 
 
 def written(out, monkeypatch, folder):
@@ -204,13 +227,31 @@ def test_reasons_stand_only_where_an_ordering_fails(out):
         assert section.count("2 seeds: ") == (not fails)
 
 
-def test_verdicts_are_counted_by_paper(out):
-    table = results.verdict_table(results.outcomes_of(ORDERINGS, list(result_folders(out)))).set_index("paper")
-    assert table.columns.tolist() == ["yes", "level", "no", "too few seeds"]
-    assert table.index.tolist() == ["Duet", "Match-Tensor", "all"]
-    assert table.loc["Duet"].drop("too few seeds").sum() == 1  # the Duet and its local part, on cacm
-    assert table.loc["Match-Tensor", "too few seeds"] == 1
-    assert (table.loc["Duet"] + table.loc["Match-Tensor"]).equals(table.loc["all"].rename(None))
+def finding(name, mean, **options):
+    """An ordering, and its outcome."""
+    differences = pd.Series(mean + np.random.default_rng(4).normal(0, 0.1, 60))
+    return Ordering("Duet", "Table 2", name, "duet", "runs", name, "BM25", **options), outcome_from(differences, [])
+
+
+def test_each_finding_has_one_verdict():
+    orderings = [
+        finding("holds", 0.2),
+        finding("holds", -0.2, how="with recipes"),  # the setting of the paper counts where both were run
+        finding("fails", -0.2),
+        finding("explained", 0.0, reason="a run shows it"),
+        finding("rises", 0.0),
+    ]
+    outcomes = {each: {"cacm": outcome, "vaswani": outcome} for each, outcome in orderings}
+    few = replace(orderings[0][1], seeds=(0.1, 0.2))
+    outcomes[finding("few", 0.2)[0]] = {"cacm": few}
+    findings = findings_of(outcomes, [])
+    findings[3] = replace(findings[3], trends={"cacm": "rises"})
+    assert [each.status for each in findings] == ["holds", "not known", "cause shown", "on its way"]
+    table = finding_table(findings).set_index("finding")
+    assert table.loc["holds (Table 2)", "collections"] == "2 yes"
+    assert table.loc["rises (Table 2)", "more queries"] == "rises"
+    counts = count_table(findings).set_index("paper")
+    assert counts.loc["Duet"].tolist() == counts.loc["all"].tolist() == [4, 1, 1, 1, 1]
 
 
 def test_orderings_name_rows_of_the_tables_they_cite():
@@ -251,12 +292,42 @@ def test_results_are_kept_without_what_names_a_machine(out, monkeypatch, tmp_pat
     written(out, monkeypatch, tmp_path)
     for folder in result_folders(out):
         kept = tmp_path / "kept" / folder.path.name
-        settings = json.loads((kept / "settings.json").read_text())
-        assert settings == {name: folder.settings[name] for name in settings}
-        assert "arguments" not in settings
+        (made_by,) = json.loads((kept / "settings.json").read_text())["made_by"]
+        assert made_by == {name: folder.settings[name] for name in ("command", "packages")}
         for values in folder.path.glob("*/values.csv.gz"):
             found = read_values(kept / values.parent.name / values.name)
             pd.testing.assert_frame_equal(found, read_values(values), atol=1e-5)
+
+
+def test_systems_of_several_runs_are_kept_side_by_side(tmp_path):
+    first, second, kept = (tmp_path / name for name in ("first", "second", "kept"))
+    values, history = np.linspace(0, 1, 30), pd.DataFrame({"system": ["Duet", "Local"], "seed": 1, "loss": [1.0, 2.0]})
+    folder = save(first, "duet", "cacm", "runs", {"Duet, seed 1": values, "Local, seed 1": values / 2})
+    history.to_csv(folder / "histories.csv", index=False)
+    (folder / "figure4.md").write_text("of both")
+    assert keep(first, kept) == ["duet-cacm"]
+    folder = save(second, "duet", "cacm", "runs", {"Local, seed 1": values / 4, "DRMM, seed 1": values / 3})
+    settings = json.loads((folder / "settings.json").read_text())
+    settings["command"] += " --models local drmm"
+    (folder / "settings.json").write_text(json.dumps(settings))
+    history.assign(system=["Local", "DRMM"], loss=3.0).to_csv(folder / "histories.csv", index=False)
+    (folder / "figure4.md").write_text("of two")
+    for _ in range(2):  # again changes nothing
+        keep(second, kept)
+        (found,) = result_folders(kept)
+        means = found.values("runs").groupby("system")["value"].mean()
+        assert means.to_dict() == pytest.approx({"Duet": 0.5, "Local": 0.125, "DRMM": 1 / 6}, abs=1e-4)
+        losses = pd.read_csv(found.path / "histories.csv").set_index("system")["loss"]
+        assert losses.to_dict() == {"Duet": 1.0, "Local": 3.0, "DRMM": 3.0}
+        commands = [each["command"] for each in found.made_by]
+        assert commands == ["python -m pipelines.duet", "python -m pipelines.duet --models local drmm"]
+    assert (found.path / "figure4.md").read_text() == "of two"  # the newest run was kept again
+    values = pd.DataFrame({"name": "QL", "qid": ["q1"], "measure": "nDCG@10", "value": 1.0})
+    SavedRuns(folder / "runs", {"other": "queries"}).save_values(values)
+    keep(second, kept)
+    (found,) = result_folders(kept)
+    assert read_values(found.path / "runs" / "values.csv.gz")["name"].tolist() == ["QL"]
+    assert len(found.made_by) == 1
 
 
 def test_the_page_of_the_repository_is_that_of_its_kept_results(tmp_path):
@@ -315,7 +386,7 @@ def test_the_picture_of_the_choice_names_each_ranker(costs):
 
 
 def test_the_papers_figures_stand_beside_their_orderings():
-    figures = {each.says: paper_figures(each) for each in ORDERINGS}
+    figures = {each.full: paper_figures(each) for each in ORDERINGS}
     assert figures["the Duet is better than its local part"] == "0.530 against 0.451"
     assert figures["the Duet is better than the best baseline"] == "0.530 against 0.483"
     assert figures["a window of 3 is better than one of 1"] == "0.449 against 0.443"

@@ -1,0 +1,109 @@
+"""One verdict for each finding of the papers: over all collections, along the learning curves, and why if it fails."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from pipelines.common.workspace import markdown
+from pipelines.results.curves import curve_folders, trends
+from pipelines.results.folders import ResultFolder
+from pipelines.results.orderings import LEVEL, NOT_KNOWN, Ordering, Outcome, p_text, pooled
+
+HOLDS, ON_ITS_WAY, CAUSE, UNKNOWN = "holds", "on its way", "cause shown", NOT_KNOWN
+SECTION = f"""\
+### Each finding
+
+A finding of a paper *{HOLDS}* if the mean difference over the collections, each with the same weight, is significant
+(p < {LEVEL}) and in the direction of the paper. If a collection was run in several settings, that of the paper counts,
+or else the one that is named first below. A finding that does not hold is *{ON_ITS_WAY}* if the difference grows
+significantly from the fewest to the most training queries of a learning curve. For each of the others, either a run
+shows why it fails (*{CAUSE}*: the reasons stand under the tables below), or the reason is *{UNKNOWN}*.
+"""
+Outcomes = Mapping[Ordering, Mapping[str, Outcome]]  # by collection
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a paper found, in all settings in which it is tested.
+
+    Attributes:
+        orderings: The finding in each of these settings.
+        outcomes: Its outcome on each collection.
+        trends: Whether the difference grows with the number of training queries, by collection.
+    """
+
+    orderings: Sequence[Ordering]
+    outcomes: Mapping[str, Outcome]
+    trends: Mapping[str, str]
+
+    @property
+    def mean(self) -> Outcome:
+        """The outcome on the mean of all collections."""
+        return pooled(list(self.outcomes.values()))
+
+    @property
+    def status(self) -> str:
+        """Whether it holds; or is on its way, or fails for a reason that is shown or not known."""
+        if self.mean.verdict == "yes":
+            return HOLDS
+        if "rises" in self.trends.values():
+            return ON_ITS_WAY
+        shown = any(not ordering.reason.startswith(NOT_KNOWN) for ordering in self.orderings)
+        return CAUSE if shown else UNKNOWN
+
+
+def findings_of(outcomes: Outcomes, folders: Sequence[ResultFolder]) -> list[Finding]:
+    """The findings that the papers report, those of a paper one after the other; without outcomes of too few seeds."""
+    together: dict[tuple[str, ...], list[Ordering]] = {}
+    for ordering in outcomes:
+        if ordering.reported:
+            together.setdefault((ordering.paper, ordering.where, ordering.says), []).append(ordering)
+    curves = {folder.collection: trends(folder) for folder in curve_folders(folders)}
+    findings = []
+    for key, orderings in together.items():
+        found: dict[str, Outcome] = {}
+        for ordering in orderings:
+            for collection, outcome in outcomes[ordering].items():
+                if outcome.verdict is not None:
+                    found.setdefault(collection, outcome)
+        if found:
+            trend = {collection: each[key] for collection, each in curves.items() if key in each}
+            findings.append(Finding(orderings, found, trend))
+    return findings
+
+
+def findings_section(findings: Sequence[Finding]) -> Iterator[str]:
+    """The section of the page; nothing without findings."""
+    if findings:
+        yield SECTION
+        yield markdown(count_table(findings)) + "\n"
+        yield markdown(finding_table(findings)) + "\n"
+
+
+def count_table(findings: Sequence[Finding]) -> pd.DataFrame:
+    """How many findings of each paper hold, are on their way, and fail."""
+    rows = pd.DataFrame([(each.orderings[0].paper, each.status) for each in findings], columns=["paper", "status"])
+    counts = pd.crosstab(rows["paper"], rows["status"])
+    counts = counts.reindex(index=rows["paper"].unique(), columns=[HOLDS, ON_ITS_WAY, CAUSE, UNKNOWN], fill_value=0)
+    counts.loc["all"] = counts.sum()
+    counts.insert(0, "findings", counts.sum(axis=1))
+    return counts.rename_axis("paper").reset_index()
+
+
+def finding_table(findings: Sequence[Finding]) -> pd.DataFrame:
+    """A row for each finding."""
+    return pd.DataFrame(map(_row, findings))
+
+
+def _row(finding: Finding) -> dict[str, str]:
+    first, mean = finding.orderings[0], finding.mean
+    verdicts = pd.Series([each.verdict for each in finding.outcomes.values()])
+    return {
+        "paper": first.paper,
+        "finding": f"{first.says} ({first.where})",
+        "collections": ", ".join(f"{(verdicts == name).sum()} {name}" for name in verdicts.unique()),
+        "mean difference": f"{mean.better - mean.worse:+.4f}, {p_text(mean.p)}",
+        "more queries": ", ".join(finding.trends.values()) or "–",
+        "": finding.status,
+    }
