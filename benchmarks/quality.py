@@ -35,12 +35,14 @@ from parts import matchzoo
 from scipy import stats
 
 import pt_neural as pn
+from pipelines.common.arguments import as_json
+from pipelines.common.collection import FOLDER, short_name
+from pipelines.common.workspace import slug
 from pt_neural.text import tokenise
 
 MEASURE = nDCG @ 10
 NEGATIVES = 4
 BATCH = 16
-FOLDER = "neural:folder:"
 LOCAL = ("dataset", "out", "matchzoo", "models")  # options that differ between machines, or between runs
 PACKAGES = ("pt-neural", "torch", "gensim", "numpy")  # of our side
 OURS: dict[str, dict[str, Any]] = {  # settings beside the defaults, of matchzoo-py's sizes
@@ -309,14 +311,9 @@ def table_row(name: str, results: pd.DataFrame) -> dict[str, Any]:
     return row
 
 
-def short_name(dataset: str) -> str:
-    """The name of a dataset; of a folder its last two parts."""
-    return "/".join(Path(dataset).parts[-2:]) if dataset.startswith(FOLDER) else dataset
-
-
 def results_folder(options: argparse.Namespace) -> Path:
     """Where results are kept."""
-    return options.out / f"peers-{short_name(options.dataset).replace('/', '-').replace(':', '-')}"
+    return options.out / f"peers-{slug(short_name(options.dataset))}"
 
 
 def save(options: argparse.Namespace, data: Data, results: Sequence[dict], seconds: float) -> None:
@@ -335,7 +332,7 @@ def save(options: argparse.Namespace, data: Data, results: Sequence[dict], secon
         "packages": {name: version(name) for name in PACKAGES},
         "seconds": round(seconds, 1),
     }
-    (folder / "settings.json").write_text(json.dumps(settings, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    (folder / "settings.json").write_text(as_json(settings), encoding="utf-8")
 
 
 def listed(value: object) -> str:
