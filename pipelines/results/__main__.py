@@ -93,6 +93,7 @@ SSI_TABLES = {  # with what the files of their tables and runs end with
     **{f"5, k = {k}": (f"Table 5, queries of {k} keywords, limited dictionary", "collection") for k in (5, 10, 20)},
     "6, k = 10": ("Table 6, queries of 10 keywords, all words", "collection"),
     "9": ("Table 9, queries in another language, limited dictionaries", "collection"),
+    "9, mates": ("section 4.3, mates found across languages, limited dictionaries", "collection"),
     "10": ("Table 10, queries in another language, all words", "collection"),
     "11": ("Table 11, two kinds of text: pages against titles", "collection-titles"),
 }

@@ -89,7 +89,7 @@ def _by_row(values: pd.DataFrame, table: Path) -> pd.DataFrame:
     frame = pd.read_csv(table, keep_default_na=False)
     if not {"row", "run"} <= set(frame):
         return values[:0]
-    number = re.match(r"table(.*?)-(?!k\d)", table.name)[1].replace("-k", ", k = ")
+    number = re.match(r"table(.*?)-(?!k\d|mates)", table.name)[1].replace("-k", ", k = ").replace("-mates", ", mates")
     names = {run: f"{number}: {row}" for row, run in zip(frame["row"], frame["run"], strict=True)}
     return values[values["system"].isin(names)].assign(system=lambda found: found["system"].map(names))
 

@@ -39,7 +39,9 @@ def _figure(side: Side, table: PaperTable) -> float | None:
     return max((table.rows[name] for name in names if table.rows.get(name) is not None), default=None)
 
 
-def _ssi_figure(side: str, measure: str) -> str:
+def _ssi_figure(side: Side, measure: str) -> str:
+    if isinstance(side, frozenset):
+        return max(_ssi_figure(each, measure) for each in side)  # as text: all have three digits
     number, _, row = side.partition(": ")
     return ssi.TABLES[number][row][SSI_MEASURES[measure]]
 

@@ -209,10 +209,11 @@ class Results:
         about = f"whole pages against titles, all {rankers.words(None):,} words of titles"
         self._save(11, about, rankers, ROWS[11](rankers), self._evaluations(task, "-titles"))
 
-    def _save_languages(self, number: int, limit: int | None) -> None:
+    def _save_languages(self, number: int | str, limit: int | None) -> None:
         languages = Languages.of(self.workspace, self.arguments, self.all)
         rankers = LanguageRankers(self.workspace, self.arguments, languages)
         makers, evaluations = rankers.table(limit, finding=languages.finding), self._evaluations(languages.task)
+        number = f"{number}, mates" if languages.finding else number
         self._save(number, self._unlimited if limit is None else self._limited, rankers, makers, evaluations)
 
     def save_figure_1(self) -> None:
@@ -266,7 +267,7 @@ class Results:
             self._forget(rankers)
             self._forget(self.rankers)
         for evaluation in evaluations:
-            name = f"table{str(number).replace(', k = ', '-k')}-{evaluation.name}"
+            name = f"table{str(number).replace(', k = ', '-k').replace(', ', '-')}-{evaluation.name}"
             caption = f"Table {number}, {about}. {self.workspace.collection.label}, {evaluation.describe()}"
             table = beside_paper(rows, evaluation, paper.TABLES.get(str(number), {}))
             frame = table.assign(row=[row.key for row in rows], run=[row.system for row in rows])

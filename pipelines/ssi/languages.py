@@ -4,11 +4,12 @@ import argparse
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 import pandas as pd
 import pyterrier as pt
+from scipy.sparse import coo_array
 
 import pt_neural as pn
 from pipelines.common.collection import SPLITS, Split, load
@@ -17,6 +18,7 @@ from pipelines.ssi.evaluation import Ranker
 from pipelines.ssi.rankers import Rankers, Row, over_vectors
 from pipelines.ssi.tables import Makers
 from pipelines.ssi.task import LinkTask, page_texts
+from pt_neural.text import tokenise
 
 
 @dataclass(frozen=True)
@@ -88,12 +90,16 @@ class LanguageRankers(Rankers):
         lsa_limit = limit or self.arguments.frequent_terms
         yield lambda: self._translated(english.tfidf(limit))
         if limit:
+            yield lambda: self._by_words("words", english.tfidf(limit))
+        if limit:
             yield lambda: self._translated(english.lsa(limit))
         yield lambda: self._translated(english.mixture(limit, lsa_limit))
         if limit:
             yield partial(self.cl_lsa, limit)
             yield lambda: self._mixed("cl-lsa+tfidf", self.cl_lsa(limit), english.tfidf(limit))
         yield lambda: self._translated(english.low_rank(limit, key="english"))
+        if limit:
+            yield lambda: self._by_words("words-english", english.low_rank(limit))
         yield partial(self.cross, limit)
         yield partial(self.cross, limit, regularised=True)
         yield lambda: self._mixed("cross+tfidf", self.cross(limit), english.tfidf(limit))
@@ -153,9 +159,33 @@ class LanguageRankers(Rankers):
         texts = pd.concat(getattr(self.languages.english.collection, name).topics for name in SPLITS)
         mates = texts.drop_duplicates("qid").set_index("qid")["query"]
         swap = pt.apply.generic(lambda frame: frame.assign(query=frame["qid"].map(mates)))
+        return replace(row, name=f"{row.name} (English mates)", rankers=_after(swap, row.rankers))
 
-        def translated(ranker: Ranker) -> Ranker:
-            return Ranker(swap >> ranker.reranker, lambda number: swap >> ranker.retriever(number))
+    def _by_words(self, key: str, row: Row) -> Row:
+        """The row with rankers that read the queries translated word by word, with a dictionary made from the mates."""
+        note, translate = "translated by words", pt.apply.query(lambda topic: self._in_english(topic["query"]))
+        rankers = _after(translate, row.rankers)
+        return replace(row, key=key, name=f"{row.name} ({note})", system=f"{row.system}, {note}", rankers=rankers)
 
-        rankers = {seed: translated(ranker) for seed, ranker in row.rankers.items()}
-        return replace(row, name=f"{row.name} (English mates)", rankers=rankers)
+    def _in_english(self, text: str) -> str:
+        return " ".join(self._dictionary.get(word, word) for word in tokenise(text))
+
+    @cached_property
+    def _dictionary(self) -> dict[str, str]:
+        """The most probable English word for each word of the mates' other language, by IBM Model 1."""
+        mates = self.languages.mates.rename(columns={"query": "text", "mate": "query"})
+        pairs = mates.assign(docno=mates["qid"])  # an English query, and the same page in the other language
+        model = pn.WordTranslation(top=1, self_translation=0.0, fields="text", verbose=False)
+        model.fit(pairs, pairs[["qid", "docno"]].assign(label=1))
+        best = coo_array(model.table)  # columns are of the words to translate
+        terms = model.vocabulary.terms
+        return {terms[word]: terms[english] for english, word in zip(best.row, best.col, strict=True)}
+
+
+def _after(change: pt.Transformer, rankers: Mapping[int, Ranker]) -> dict[int, Ranker]:
+    """Rankers that read queries which a transformer has changed."""
+
+    def changed(ranker: Ranker) -> Ranker:
+        return Ranker(change >> ranker.reranker, lambda number: change >> ranker.retriever(number))
+
+    return {seed: changed(ranker) for seed, ranker in rankers.items()}
