@@ -13,6 +13,7 @@ import pyterrier as pt
 
 import pt_neural as pn
 from pipelines.common.comparison import System
+from pipelines.common.first_stage import K1, B, WordBM25
 from pipelines.common.trained import TrainedRankers
 
 SMOOTHING = {"mu": [30, 100, 300, 1000]}
@@ -33,6 +34,10 @@ class Statistical:
 
 
 LUCENE = {"ql": "ULM", "sdm": "MRF", "lce": "LCE"}
+READ = {  # over the words that a network reads; what it cannot know from matches alone is how rare words are
+    "bm25-read": "BM25 over the words read",
+    "bm25-read-no-idf": "BM25 over the words read, without IDF",
+}
 UNIGRAM = "unigram"
 STATISTICAL = {
     # A single topic is the collection model; with a unigram weight of 1 it is not even used.
@@ -75,6 +80,11 @@ class StatisticalRankers:
         name, models = self._fitted(key)
         rerankers = {seed: self.candidates >> model for seed, model in models.items()}
         return name, rerankers, {seed: model.retriever(self.documents) for seed, model in models.items()}
+
+    def over_words_read(self, key: str) -> System:
+        """The candidates, re-ranked by BM25 over the words that the networks of the pipeline read."""
+        bm25 = WordBM25(self.documents, self.arguments.document_terms, idf=key == "bm25-read")
+        return self.candidates >> self.tuned(READ[key], bm25, {"k1": K1, "b": B})
 
     @cached_property
     def _ql(self) -> pt.Transformer:

@@ -16,6 +16,7 @@ from ir_measures import nDCG
 
 from pipelines.common.arguments import add_negatives, parsed, training_parser
 from pipelines.common.comparison import Comparison
+from pipelines.common.statistical import READ
 from pipelines.common.trained import training_collection
 from pipelines.common.workspace import Workspace
 from pipelines.duet import figures
@@ -46,7 +47,7 @@ def main() -> None:
 
 def options() -> argparse.Namespace:
     """The arguments of the pipeline."""
-    arguments = training_parser(__doc__, ROWS, ROWS)
+    arguments = training_parser(__doc__, ROWS, [row for row in ROWS if row not in READ])
     arguments.set_defaults(depth=50, epochs=5, batch_size=None, groups=3000, queries=300)
     add = arguments.add_argument
     add(

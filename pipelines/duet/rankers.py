@@ -8,8 +8,7 @@ import numpy as np
 
 import pt_neural as pn
 from pipelines.common.comparison import System
-from pipelines.common.first_stage import K1, B, WordBM25
-from pipelines.common.statistical import StatisticalRankers
+from pipelines.common.statistical import READ, StatisticalRankers
 from pipelines.common.trained import ModelSpec, RerankingRankers
 from pt_neural.experiment import count_terms
 from pt_neural.experiment.pictures import Kind
@@ -28,12 +27,10 @@ NAMES = {  # in the order of Table 2
     "local": "Local",
     "distributed": "Distributed",
     "duet": "Duet",
-    "bm25-read": "BM25 over the words read",
-    "bm25-read-no-idf": "BM25 over the words read, without IDF",
+    **READ,
 }
-READ = {"bm25-read": True, "bm25-read-no-idf": False}  # whether words are weighed by IDF
 KINDS: dict[str, Kind] = {
-    **dict.fromkeys(["BM25", "QL", *(NAMES[key] for key in READ)], "exact"),
+    **dict.fromkeys(["BM25", "QL", *READ.values()], "exact"),
     **dict.fromkeys(["SDM"], "proximity"),
     **dict.fromkeys(["LSA", "DRMM", "DSSM", "CDSSM", "DESM IN-OUT"], "inexact"),
     **dict.fromkeys(["Local", "Distributed", "Duet"], "ours"),
@@ -55,13 +52,12 @@ class Rankers(RerankingRankers):
             return self.reranking(self._drmm())
         if key == "bm25":
             return self.candidates
+        if key in READ:
+            return self._statistical.over_words_read(key)
         if key == "lsa":
             ranker = self.workspace.lsa(self.arguments.dim, self.arguments.seed, self.documents.fields)
         elif key == "desm":
             ranker = self._desm()
-        elif key in READ:
-            bm25 = WordBM25(self.documents, self.arguments.document_terms, idf=READ[key])
-            ranker = self._statistical.tuned(NAMES[key], bm25, {"k1": K1, "b": B})
         else:
             return self._statistical.systems(key)[1]
         return self.candidates >> ranker

@@ -18,12 +18,13 @@ import pyterrier as pt
 
 from pipelines.common.arguments import add_negatives, parsed, training_parser
 from pipelines.common.collection import Split
+from pipelines.common.statistical import READ, StatisticalRankers
 from pipelines.common.trained import training_collection
 from pipelines.common.workspace import Workspace
 from pipelines.match_tensor import figures
 from pipelines.match_tensor.evaluation import AUC, AUC_BY_QUERY, BY_QUERY, Evaluation
 from pipelines.match_tensor.examples import first_words, misordered
-from pipelines.match_tensor.rankers import NAMES, OURS, ROWS, Rankers
+from pipelines.match_tensor.rankers import ALL, NAMES, OURS, ROWS, Rankers
 from pt_neural.experiment import cross_validate
 
 BASELINE = "BM25"
@@ -33,7 +34,7 @@ PARTS = ("table3", "table4", "figure3", "table5")
 def main() -> None:
     """Print the tables, and save them with runs, settings, histories and pictures."""
     arguments = options()
-    collection = training_collection(arguments, ROWS, [])
+    collection = training_collection(arguments, ALL, READ)
     workspace = Workspace(arguments, "match-tensor", collection)
     rankers = Rankers(workspace, arguments)
     results = Results(rankers)
@@ -46,7 +47,7 @@ def main() -> None:
 
 def options() -> argparse.Namespace:
     """The arguments of the pipeline."""
-    arguments = training_parser(__doc__, ROWS, ROWS)
+    arguments = training_parser(__doc__, ROWS, list(ALL))
     arguments.set_defaults(depth=50, epochs=4, batch_size=10, groups=3000, queries=300)
     add = arguments.add_argument
     add("--document-terms", type=int, default=200, help="terms of a document that are read")
@@ -89,7 +90,10 @@ class Results:
         self.test.add(BASELINE, self.rankers.candidates)
         for key in self.keys:
             self.test.add(NAMES[key], self.rankers.reranking(self.rankers.spec(key)))
-        names = [NAMES[key] for key in self.keys]
+        read, statistical = [key for key in READ if key in self.arguments.models], StatisticalRankers(self.rankers)
+        for key in read:
+            self.test.add(READ[key], statistical.over_words_read(key))
+        names = [NAMES[key] for key in self.keys] + [READ[key] for key in read]
         self._save("figure4-values", self.test.table([BASELINE, *names]), "Figure 4, values")
         gains = self.test.gains(dict.fromkeys(names, BASELINE))
         self._save("figure4", gains, f"Figure 4, difference from {BASELINE} in percent")

@@ -4,6 +4,7 @@ import argparse
 from typing import Any
 
 import pt_neural as pn
+from pipelines.common.statistical import READ
 from pipelines.common.trained import ModelSpec, RerankingRankers
 from pipelines.common.workspace import Workspace
 
@@ -15,7 +16,7 @@ OURS = {
 }
 ALL = {**OURS, "drmm": ModelSpec("DRMM", pn.DRMM)}
 NAMES = {key: spec.name for key, spec in ALL.items()}
-ROWS = tuple(ALL)
+ROWS = (*ALL, *READ)
 
 
 class Rankers(RerankingRankers):

@@ -11,6 +11,7 @@ from sklearn.metrics import roc_auc_score
 import pt_neural as pn
 from pipelines.common.collection import Split, load
 from pipelines.common.runs import SavedRuns
+from pipelines.common.statistical import READ
 from pipelines.match_tensor import __main__ as match_tensor
 from pipelines.match_tensor import figures
 from pipelines.match_tensor.evaluation import MEASURES, Evaluation, precision_at
@@ -22,7 +23,7 @@ UNITS = {"projection": 6, "document_units": 6, "query_units": 4, "hidden": 4}
 TENSOR = {"tensor_size": 4, "filters": 3, "second_filters": 4}
 SIZES = {"SSM": UNITS, "MatchTensor": UNITS | TENSOR, "MatchTensorSSM": UNITS | TENSOR, "DRMM": {}}
 SMALL = ["--epochs", "1", "--batch-size", "8", "--dim", "8", "--depth", "20", "--groups", "12", "--sizes", "2"]
-SMALL += ["--document-terms", "30", "--models", "ssm", "match-tensor", "exact-ssm", "drmm"]
+SMALL += ["--document-terms", "30", "--models", "ssm", "match-tensor", "exact-ssm", "drmm", *READ]
 OURS = ["SSM", "Match-Tensor", "Match-Tensor(exact only)+SSM"]
 
 
@@ -50,7 +51,7 @@ def assert_gains(gains, values, baselines):
 @pytest.mark.long
 def test_figure_4_is_relative_to_bm25(results, folder):
     values, gains = read(results, "figure4-values"), read(results, "figure4")
-    assert values.index.tolist() == ["BM25", *OURS, "DRMM"]
+    assert values.index.tolist() == ["BM25", *OURS, "DRMM", *READ.values()]
     assert gains.columns.tolist() == values.columns.tolist() == MEASURES
     for name in gains.index:
         assert_gains(gains.loc[name], values.loc[name], values.loc["BM25"])
