@@ -76,17 +76,18 @@ def curve_table(frame: pd.DataFrame, unfinished: set[str]) -> pd.DataFrame:
         name = f"BM25 + {system}" if kind == "mixed" else system
         marked = any(f"{system}, {queries} queries" in unfinished for queries in cells)
         rows.append({"system": f"{name} {MARK}" if marked else name, **cells})
-    return pd.DataFrame(rows)
+    sizes = [f"{queries:,}" for queries in sorted(frame["queries"].unique())]
+    return pd.DataFrame(rows, columns=["system", *sizes]).fillna("–")
 
 
 def ordering_table(folder: ResultFolder) -> pd.DataFrame:
     """A row for each ordering whose systems were run, a column for each number of queries, and the trend."""
-    values, rows = folder.values("runs"), []
+    values, sizes, rows = folder.values("runs"), _sizes(folder), []
     for ordering, along in _orderings(folder):
         outcomes = {f"{size:,}": outcome_of(each, values).difference for size, each in along.items()}
         name = f"{ordering.says} ({ordering.paper}, {ordering.where})"
         rows.append({"ordering": name, **outcomes, "trend": _trend(along, values) or "–"})
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=["ordering", *(f"{size:,}" for size in sizes), "trend"]).fillna("–")
 
 
 def trends(folder: ResultFolder) -> dict[tuple[str, str, str], str]:
@@ -97,12 +98,17 @@ def trends(folder: ResultFolder) -> dict[tuple[str, str, str], str]:
 
 
 def _orderings(folder: ResultFolder) -> Iterator[tuple[Ordering, dict[int, Ordering]]]:
-    """The orderings whose systems were run, each with itself for each number of queries."""
-    sizes = sorted(pd.read_csv(folder.path / CURVES)["queries"].unique())
+    """The orderings whose systems were run, each with itself for the numbers of queries that both learned from."""
     for ordering in BY_SIZE:
-        along = {size: with_queries(ordering, size) for size in sizes}
-        if all(outcome_of(each, folder.values("runs")) is not None for each in along.values()):
-            yield ordering, along
+        along = {size: with_queries(ordering, size) for size in _sizes(folder)}
+        found = {size: each for size, each in along.items() if outcome_of(each, folder.values("runs")) is not None}
+        if len(found) > 1:
+            yield ordering, found
+
+
+def _sizes(folder: ResultFolder) -> list[int]:
+    """The numbers of training queries of all rankers."""
+    return sorted(pd.read_csv(folder.path / CURVES)["queries"].unique())
 
 
 def _trend(along: dict[int, Ordering], values: pd.DataFrame) -> str | None:
