@@ -10,6 +10,7 @@ from scipy.stats import t
 LEVEL = 0.05
 SEEDS = 3  # fewer trainings of a system are no evidence: a second one may differ by more than the two systems
 NOT_KNOWN = "not known"
+NO_DIFFERENCE = 1e-9  # means of equal values differ by less, as their sums are rounded
 Side = str | tuple[str, str] | frozenset[str]  # a system; one and that over which it gains; or the best of several
 
 
@@ -73,8 +74,8 @@ class Outcome:
     def p(self) -> float:
         """P-value of the difference, by a t-test."""
         difference = self.better - self.worse
-        if not self.variance:
-            return float(difference == 0)
+        if self.variance < NO_DIFFERENCE**2:
+            return float(abs(difference) < NO_DIFFERENCE)
         return float(2 * t.sf(abs(difference) / np.sqrt(self.variance), self.freedom))
 
     @property
