@@ -145,8 +145,7 @@ def test_verdicts():
     assert outcome_of(better, values).verdict == "level"
     values["value"] = 0.3
     assert str(outcome_of(better, values)) == "level: 0.3000 against 0.3000, p = 1.000"
-    thrice = pd.concat([values.assign(seed=str(seed)) for seed in range(3) for values in [values[:30]]])
-    values = pd.concat([thrice, values[30:]])
+    values = pd.concat([*(values[:30].assign(seed=str(seed)) for seed in range(3)), values[30:]])
     values["value"] = 0.1 + 0.2 * values["qid"].map(QIDS.index)  # a mean over three equal values is rounded
     learned = replace(better, better="Duet")
     assert outcome_of(learned, values.replace({"system": {"QL": "Duet"}})).verdict == "level"
