@@ -1,14 +1,14 @@
 """One verdict for each finding of the papers: over all collections, along the learning curves, and why if it fails."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
 from pipelines.common.workspace import markdown
 from pipelines.results.curves import curve_folders, trends
 from pipelines.results.folders import ResultFolder
-from pipelines.results.orderings import LEVEL, NOT_KNOWN, Ordering, Outcome, p_text, pooled
+from pipelines.results.orderings import LEVEL, NOT_KNOWN, Ordering, Outcome, p_text, pooled, trend_of
 
 HOLDS, ON_ITS_WAY, CAUSE, UNKNOWN = "holds", "on its way", "cause shown", NOT_KNOWN
 SECTION = f"""\
@@ -17,8 +17,9 @@ SECTION = f"""\
 A finding of a paper *{HOLDS}* if the mean difference over the collections, each with the same weight, is significant
 (p < {LEVEL}) and in the direction of the paper. If a collection was run in several settings, that of the paper counts,
 or else the one that is named first below. A finding that does not hold is *{ON_ITS_WAY}* if the difference grows
-significantly from the fewest to the most training queries of a learning curve. For each of the others, either a run
-shows why it fails (*{CAUSE}*: the reasons stand under the tables below), or the reason is *{UNKNOWN}*.
+significantly with the data to train on: from the fewest to the most training queries of a learning curve, or, for DESM,
+from a sample of the documents to all of them. For each of the others, either a run shows why it fails (*{CAUSE}*: the
+reasons stand under the tables below), or the reason is *{UNKNOWN}*.
 """
 Outcomes = Mapping[Ordering, Mapping[str, Outcome]]  # by collection
 
@@ -30,7 +31,7 @@ class Finding:
     Attributes:
         orderings: The finding in each of these settings.
         outcomes: Its outcome on each collection.
-        trends: Whether the difference grows with the number of training queries, by collection.
+        trends: Whether the difference grows with the data to train on, by collection.
     """
 
     orderings: Sequence[Ordering]
@@ -68,9 +69,21 @@ def findings_of(outcomes: Outcomes, folders: Sequence[ResultFolder]) -> list[Fin
                 if outcome.verdict is not None:
                     found.setdefault(collection, outcome)
         if found:
-            trend = {collection: each[key] for collection, each in curves.items() if key in each}
-            findings.append(Finding(orderings, found, trend))
+            along = {collection: each[key] for collection, each in curves.items() if key in each}
+            findings.append(Finding(orderings, found, along | _trends_with_less(orderings, folders)))
     return findings
+
+
+def _trends_with_less(orderings: Sequence[Ordering], folders: Sequence[ResultFolder]) -> dict[str, str]:
+    """Whether the difference is larger than with the better system as it was trained on less, by collection."""
+    found = {}
+    for ordering in orderings:
+        if ordering.with_less:
+            first = replace(ordering, better=ordering.with_less)
+            for folder in folders:
+                if folder.pipeline == ordering.pipeline:
+                    found[folder.collection] = trend_of(first, ordering, folder.values(ordering.runs))
+    return {collection: trend for collection, trend in found.items() if trend}
 
 
 def findings_section(findings: Sequence[Finding]) -> Iterator[str]:
@@ -104,6 +117,6 @@ def _row(finding: Finding) -> dict[str, str]:
         "finding": f"{first.says} ({first.where})",
         "collections": ", ".join(f"{(verdicts == name).sum()} {name}" for name in verdicts.unique()),
         "mean difference": f"{mean.better - mean.worse:+.4f}, {p_text(mean.p)}",
-        "more queries": ", ".join(finding.trends.values()) or "–",
+        "more data": ", ".join(finding.trends.values()) or "–",
         "": finding.status,
     }

@@ -253,9 +253,27 @@ def test_each_finding_has_one_verdict():
     assert [each.status for each in findings] == ["holds", "not known", "cause shown", "on its way"]
     table = finding_table(findings).set_index("finding")
     assert table.loc["holds (Table 2)", "collections"] == "2 yes"
-    assert table.loc["rises (Table 2)", "more queries"] == "rises"
+    assert table.loc["rises (Table 2)", "more data"] == "rises"
     counts = count_table(findings).set_index("paper")
     assert counts.loc["Duet"].tolist() == counts.loc["all"].tolist() == [4, 1, 1, 1, 1]
+
+
+def test_a_finding_may_be_on_its_way_with_more_text(tmp_path):
+    random = np.random.default_rng(6)
+    bm25, little = random.random(30) + 1, random.random(30) / 4
+    runs = {f"DESM, seed {seed}": little + 0.3 + 0.01 * random.random(30) for seed in range(3)}
+    runs |= {f"DESM of a sample, seed {seed}": little for seed in range(3)}
+    save(tmp_path, "desm", "cacm", "runs-telescoped", {"BM25": bm25, **runs})
+    one = Ordering("DESM", "Table 3", "DESM is better", "desm", "runs-telescoped", "DESM", "BM25")
+    folders = list(result_folders(tmp_path))
+    for with_less, status in (
+        ("DESM of a sample", "on its way"),
+        ("DESM of nothing", "not known"),
+        (None, "not known"),
+    ):
+        outcomes = results.outcomes_of([replace(one, with_less=with_less)], folders)
+        (found,) = findings_of(outcomes, folders)
+        assert found.status == status
 
 
 def test_orderings_name_rows_of_the_tables_they_cite():
