@@ -359,8 +359,8 @@ ORDERINGS = [
         IN_OUT,
         reason=(
             "the training queries have few words: embeddings trained on them are level with those trained on as many "
-            "words of documents, or better; both are far below those trained on all documents (checks below). The paper "
-            "has 619 million queries."
+            "words of documents, or better; both are far below those trained on all documents (checks below). The "
+            "paper has 619 million queries."
         ),
     ),
     *(
