@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from pt_neural.embeddings import EmbeddingSpaces, Space
 from pt_neural.models.matching.encoders import RecurrentEncoder
-from pt_neural.models.matching.layers import ContextNetwork, Interaction, WordVectors, largest
+from pt_neural.models.matching.layers import LEAST_LENGTH, ContextNetwork, Interaction, WordVectors, largest
 from pt_neural.models.matching.ranker import Embeddings, MatchingRanker
 from pt_neural.rankers.options import KeptInteractionOptions
 from pt_neural.rankers.readers.word_sequences import WordSequences, WordTexts
@@ -123,15 +123,15 @@ class MVLSTMNetwork(ContextNetwork):
 
     def encode(self, side: Literal["query", "document"], texts: WordTexts) -> Tensor:
         """The state of each word: (words, 2 * units)."""
-        words = F.embedding(texts.words, self.vectors(texts.ids))
-        with torch.autocast(words.device.type, enabled=False):  # which PyTorch's LSTM of a CPU lacks
-            return getattr(self, side)(words, texts.offsets).states
+        vectors = self.vectors(texts.ids)
+        with torch.autocast(vectors.device.type, enabled=False):  # which PyTorch's LSTM of a CPU lacks
+            return getattr(self, side).lstm.of_distinct(vectors, texts.words, texts.offsets)
 
     def cells(self, queries: Tensor, documents: Tensor) -> Tensor:
         """Similarities of states: (groups, documents, slices, query words, document words)."""
         if self.similarity == "cosine":
-            queries, documents = F.normalize(queries, dim=-1), F.normalize(documents, dim=-1)
-            return (queries[:, None] @ documents.mT)[:, :, None]
+            lengths = documents.norm(dim=-1).clamp(min=LEAST_LENGTH)  # which divide products: fewer than components
+            return (F.normalize(queries, dim=-1)[:, None] @ documents.mT / lengths[:, :, None])[:, :, None]
         turned = queries[:, None] @ self.bilinear  # (groups, slices, query words, columns)
         cells = turned[:, None] @ documents[:, :, None].mT + self.bias[:, None, None]
         if self.similarity == "bilinear":

@@ -95,6 +95,22 @@ def test_a_gpu_reads_packed_texts():
     torch.testing.assert_close(lstm._packed(words, offsets, order), expected)
 
 
+@pytest.mark.parametrize("lengths", [LENGTHS, [1, 1], [4], [0, 2], [0]])
+def test_distinct_words_are_projected_once(lengths):
+    torch.manual_seed(7)
+    lstm, (_, offsets) = TextLSTM(INPUTS, UNITS).double(), texts_of(lengths)
+    vectors = torch.randn(6, INPUTS, dtype=torch.float64, requires_grad=True)
+    words = torch.randint(6, (sum(lengths),))
+    found = lstm.of_distinct(vectors, words, offsets)
+    expected = torch.cat([slow_lstm(lstm, text)[0] for text in vectors[words].split(lengths)])
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(lstm.eval().of_distinct(vectors, words, offsets), expected)
+    if len(words):
+        weights, inputs = torch.randn_like(expected), [vectors, *lstm.parameters()]
+        ours, theirs = (torch.autograd.grad((states * weights).sum(), inputs) for states in (found, expected))
+        torch.testing.assert_close(ours, theirs)
+
+
 def test_a_word_has_no_gradient_from_another_text():
     lstm, (words, offsets) = TextLSTM(INPUTS, UNITS).double(), texts_of(LENGTHS)
     states, _ = lstm(words, offsets)
