@@ -117,6 +117,6 @@ def _row(finding: Finding) -> dict[str, str]:
         "finding": f"{first.says} ({first.where})",
         "collections": ", ".join(f"{(verdicts == name).sum()} {name}" for name in verdicts.unique()),
         "mean difference": f"{mean.better - mean.worse:+.4f}, {p_text(mean.p)}",
-        "more data": ", ".join(finding.trends.values()) or "–",
+        "more data": ", ".join(f"{name}: {trend}" for name, trend in finding.trends.items()) or "–",
         "": finding.status,
     }

@@ -253,7 +253,7 @@ def test_each_finding_has_one_verdict():
     assert [each.status for each in findings] == ["holds", "not known", "cause shown", "on its way"]
     table = finding_table(findings).set_index("finding")
     assert table.loc["holds (Table 2)", "collections"] == "2 yes"
-    assert table.loc["rises (Table 2)", "more data"] == "rises"
+    assert table.loc["rises (Table 2)", "more data"] == "cacm: rises"
     counts = count_table(findings).set_index("paper")
     assert counts.loc["Duet"].tolist() == counts.loc["all"].tolist() == [4, 1, 1, 1, 1]
 
