@@ -139,7 +139,8 @@ class Remembered(pt.Transformer):
 class WordBM25(pt.Transformer):
     """BM25 over the words that a network reads: the first of a document, not stemmed, with stop words.
 
-    Without inverse document frequencies it has only what a network sees that knows matches but not how rare words are.
+    Without inverse document frequencies it knows no more than a network that sees which words match, but not how rare
+    they are.
 
     Args:
         documents: The forward index.

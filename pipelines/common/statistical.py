@@ -34,7 +34,7 @@ class Statistical:
 
 
 LUCENE = {"ql": "ULM", "sdm": "MRF", "lce": "LCE"}
-READ = {  # over the words that a network reads; what it cannot know from matches alone is how rare words are
+READ = {  # over the words that a network reads; matches alone do not tell it how rare a word is
     "bm25-read": "BM25 over the words read",
     "bm25-read-no-idf": "BM25 over the words read, without IDF",
 }

@@ -55,13 +55,13 @@ values by query were not kept; most are from one seed.
 ORDERED = """\
 ## Orderings of the papers
 
-Each ordering is tested by a t-test of the difference in one measure ({measures}). Systems with a random start differ
-from training to training, so for each of them the variance over seeds is added to that over queries (`variance_of` in
-`pipelines/results/orderings.py`). *yes*: p < 0.05, in the direction of the paper; *no*: p < 0.05, in the opposite
-direction; *level*: no significant difference. There is no verdict with fewer than three seeds. The range of the
-difference over seeds is given too. P-values are not corrected for the number of orderings. "With recipes" means
-networks and settings of `pipelines.classics` instead of the paper's. A dash in the paper's column means that it has no
-figures for both systems.
+Each ordering is tested by a t-test of the difference in one measure: nDCG@10 or, for SSI, MAP or the rank loss in
+percent. Systems with a random start differ from training to training, so for each of them the variance over seeds is
+added to that over queries (`variance_of` in `pipelines/results/orderings.py`). *yes*: p < 0.05, in the direction of
+the paper; *no*: p < 0.05, in the opposite direction; *level*: no significant difference. There is no verdict with
+fewer than three seeds. The range of the difference over seeds is given too. P-values are not corrected for the number
+of orderings. "With recipes" means networks and settings of `pipelines.classics` instead of the paper's. A dash in the
+paper's column means that the paper lacks a figure for at least one of the two systems as we ran them.
 """
 BESIDE = """\
 ## The papers' tables
@@ -143,7 +143,7 @@ def page(folders: Sequence[ResultFolder]) -> Iterator[str]:
     yield INTRODUCTION
     outcomes = outcomes_of((*ORDERINGS, *WITH_RECIPES), folders)
     if outcomes:
-        yield ORDERED.format(measures=" and ".join(sorted({ordering.measure for ordering in ORDERINGS})))
+        yield ORDERED
         yield from findings_section(findings_of(outcomes, folders))
         for paper in dict.fromkeys(ordering.paper for ordering in outcomes):
             yield from ordering_section(paper, outcomes)
@@ -197,7 +197,7 @@ def ordering_section(paper: str, outcomes: Outcomes) -> Iterator[str]:
     if unknown:
         reasons.append(f"- {NOT_KNOWN}: {'; '.join(unknown)}.")
     if reasons:
-        yield "Where it does not hold:\n"
+        yield "Collections without a *yes*, and why:\n"
         yield "\n".join(reasons) + "\n"
 
 

@@ -98,7 +98,7 @@ def trends(folder: ResultFolder) -> dict[tuple[str, str, str], str]:
 
 
 def _orderings(folder: ResultFolder) -> Iterator[tuple[Ordering, dict[int, Ordering]]]:
-    """The orderings whose systems were run, each with itself for the numbers of queries that both learned from."""
+    """The orderings whose systems were run, each for the numbers of training queries that both systems learned from."""
     for ordering in BY_SIZE:
         along = {size: with_queries(ordering, size) for size in _sizes(folder)}
         found = {size: each for size, each in along.items() if outcome_of(each, folder.values("runs")) is not None}

@@ -1,4 +1,4 @@
-"""One verdict for each finding of the papers: over all collections, along the learning curves, and why if it fails."""
+"""One verdict for each finding of the papers over all collections, with its trend and, if it fails, the reason."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,16 +10,19 @@ from pipelines.results.curves import curve_folders, trends
 from pipelines.results.folders import ResultFolder
 from pipelines.results.orderings import LEVEL, NOT_KNOWN, Ordering, Outcome, p_text, pooled, trend_of
 
-HOLDS, ON_ITS_WAY, CAUSE, UNKNOWN = "holds", "on its way", "cause shown", NOT_KNOWN
+HOLDS, NEARER, CAUSE, UNKNOWN = "holds", "nearer with more data", "cause shown", NOT_KNOWN
 SECTION = f"""\
 ### Each finding
 
 A finding of a paper *{HOLDS}* if the mean difference over the collections, each with the same weight, is significant
-(p < {LEVEL}) and in the direction of the paper. If a collection was run in several settings, that of the paper counts,
-or else the one that is named first below. A finding that does not hold is *{ON_ITS_WAY}* if the difference grows
-significantly with the data to train on: from the fewest to the most training queries of a learning curve, or, for DESM,
-from a sample of the documents to all of them. For each of the others, either a run shows why it fails (*{CAUSE}*: the
-reasons stand under the tables below), or the reason is *{UNKNOWN}*.
+(p < {LEVEL}) and in the direction of the paper. The test says nothing about other collections, and many findings were
+tested on only one. If a collection was run in several settings, the row that is named first below counts, and rows
+"with recipes" count only where there is no other. A finding that does not hold is *{NEARER}* if the
+difference moves significantly in the direction of the paper, however far it still is: from the fewest to the most
+training queries of a learning curve, which counts for nothing else here, or, for DESM, from a sample of the documents
+to all of them. For each of the others, either a run shows why it fails (*{CAUSE}*: the reasons stand under the
+tables below), or the reason is *{UNKNOWN}*. Differences are in the measure that is named; those of gains are
+relative.
 """
 Outcomes = Mapping[Ordering, Mapping[str, Outcome]]  # by collection
 
@@ -45,11 +48,11 @@ class Finding:
 
     @property
     def status(self) -> str:
-        """Whether it holds; or is on its way, or fails for a reason that is shown or not known."""
+        """Whether it holds; or comes nearer with more data, or fails for a reason that is shown or not known."""
         if self.mean.verdict == "yes":
             return HOLDS
         if "rises" in self.trends.values():
-            return ON_ITS_WAY
+            return NEARER
         shown = any(not ordering.reason.startswith(NOT_KNOWN) for ordering in self.orderings)
         return CAUSE if shown else UNKNOWN
 
@@ -75,7 +78,7 @@ def findings_of(outcomes: Outcomes, folders: Sequence[ResultFolder]) -> list[Fin
 
 
 def _trends_with_less(orderings: Sequence[Ordering], folders: Sequence[ResultFolder]) -> dict[str, str]:
-    """Whether the difference is larger than with the better system as it was trained on less, by collection."""
+    """Whether the difference grew when the better system was trained on more data, by collection."""
     found = {}
     for ordering in orderings:
         if ordering.with_less:
@@ -95,10 +98,10 @@ def findings_section(findings: Sequence[Finding]) -> Iterator[str]:
 
 
 def count_table(findings: Sequence[Finding]) -> pd.DataFrame:
-    """How many findings of each paper hold, are on their way, and fail."""
+    """How many findings of each paper hold, come nearer with more data, and fail."""
     rows = pd.DataFrame([(each.orderings[0].paper, each.status) for each in findings], columns=["paper", "status"])
     counts = pd.crosstab(rows["paper"], rows["status"])
-    counts = counts.reindex(index=rows["paper"].unique(), columns=[HOLDS, ON_ITS_WAY, CAUSE, UNKNOWN], fill_value=0)
+    counts = counts.reindex(index=rows["paper"].unique(), columns=[HOLDS, NEARER, CAUSE, UNKNOWN], fill_value=0)
     counts.loc["all"] = counts.sum()
     counts.insert(0, "findings", counts.sum(axis=1))
     return counts.rename_axis("paper").reset_index()
@@ -111,12 +114,13 @@ def finding_table(findings: Sequence[Finding]) -> pd.DataFrame:
 
 def _row(finding: Finding) -> dict[str, str]:
     first, mean = finding.orderings[0], finding.mean
+    measure = first.measure if isinstance(first.better, str) else "gain"
     verdicts = pd.Series([each.verdict for each in finding.outcomes.values()])
     return {
         "paper": first.paper,
         "finding": f"{first.says} ({first.where})",
         "collections": ", ".join(f"{(verdicts == name).sum()} {name}" for name in verdicts.unique()),
-        "mean difference": f"{mean.better - mean.worse:+.4f}, {p_text(mean.p)}",
+        "mean difference": f"{mean.better - mean.worse:+.4f} {measure}, {p_text(mean.p)}",
         "more data": ", ".join(f"{name}: {trend}" for name, trend in finding.trends.items()) or "–",
         "": finding.status,
     }

@@ -67,7 +67,7 @@ def _keep_values(path: Path, place: Path) -> None:
 
 
 def _keep_tables(folder: ResultFolder, place: Path, *, again: bool) -> None:
-    """Copy tables; one that another run wrote, which ``again`` denies, stays or gets the new rows."""
+    """Copy tables; those of ``ROW_KEYS`` get the new rows, and others are replaced if the same command wrote them."""
     shown = {f"{table}.md" for table in SHOWN.get(folder.pipeline, ())}
     for table in sorted(folder.path.iterdir()):
         file = place / table.name

@@ -250,7 +250,7 @@ def test_each_finding_has_one_verdict():
     outcomes[finding("few", 0.2)[0]] = {"cacm": few}
     findings = findings_of(outcomes, [])
     findings[3] = replace(findings[3], trends={"cacm": "rises"})
-    assert [each.status for each in findings] == ["holds", "not known", "cause shown", "on its way"]
+    assert [each.status for each in findings] == ["holds", "not known", "cause shown", "nearer with more data"]
     table = finding_table(findings).set_index("finding")
     assert table.loc["holds (Table 2)", "collections"] == "2 yes"
     assert table.loc["rises (Table 2)", "more data"] == "cacm: rises"
@@ -258,7 +258,7 @@ def test_each_finding_has_one_verdict():
     assert counts.loc["Duet"].tolist() == counts.loc["all"].tolist() == [4, 1, 1, 1, 1]
 
 
-def test_a_finding_may_be_on_its_way_with_more_text(tmp_path):
+def test_more_text_may_bring_a_finding_nearer(tmp_path):
     random = np.random.default_rng(6)
     bm25, little = random.random(30) + 1, random.random(30) / 4
     runs = {f"DESM, seed {seed}": little + 0.3 + 0.01 * random.random(30) for seed in range(3)}
@@ -267,7 +267,7 @@ def test_a_finding_may_be_on_its_way_with_more_text(tmp_path):
     one = Ordering("DESM", "Table 3", "DESM is better", "desm", "runs-telescoped", "DESM", "BM25")
     folders = list(result_folders(tmp_path))
     for with_less, status in (
-        ("DESM of a sample", "on its way"),
+        ("DESM of a sample", "nearer with more data"),
         ("DESM of nothing", "not known"),
         (None, "not known"),
     ):

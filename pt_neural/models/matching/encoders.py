@@ -329,11 +329,11 @@ class _Recurrence(torch.autograd.Function):
 
 
 def _slopes(gates: Tensor, before: Tensor, tanhs: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
-    """Derivatives of a state by its output gate, of a cell by its other gates, and of a state by its cell.
+    """Derivatives of a state with respect to its output gate and its cell, and of a cell with respect to its gates.
 
     Args:
         gates: The gates, of shape (2, words, 4 * units).
-        before: The cells of the words before, where there are any, of shape (2, words that are not the first, units).
+        before: The cell of the preceding word, for words that have one, of shape (2, words that are not first, units).
         tanhs: tanh of the cells, of shape (2, words, units).
         states: The states.
     """

@@ -130,7 +130,7 @@ class MVLSTMNetwork(ContextNetwork):
     def cells(self, queries: Tensor, documents: Tensor) -> Tensor:
         """Similarities of states: (groups, documents, slices, query words, document words)."""
         if self.similarity == "cosine":
-            lengths = documents.norm(dim=-1).clamp(min=LEAST_LENGTH)  # which divide products: fewer than components
+            lengths = documents.norm(dim=-1).clamp(min=LEAST_LENGTH)  # divide products, which are fewer than components
             return (F.normalize(queries, dim=-1)[:, None] @ documents.mT / lengths[:, :, None])[:, :, None]
         turned = queries[:, None] @ self.bilinear  # (groups, slices, query words, columns)
         cells = turned[:, None] @ documents[:, :, None].mT + self.bias[:, None, None]
