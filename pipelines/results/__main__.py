@@ -48,9 +48,6 @@ What the pipelines of this repository found, beside what the papers report. `pyt
 page from values by query and seed, which are kept in `pipelines/results/kept`; the last section has the commands that
 made them. The papers' collections are not public, so compare figures only within a column: the question is whether the
 same things help.
-
-[Earlier figures](pipelines/results/EARLIER.md) stand on a page of their own until they are run again, since their
-values by query were not kept; most are from one seed.
 """
 ORDERED = """\
 ## Orderings of the papers

@@ -65,7 +65,10 @@ def _unfinished(folder: Path) -> set[str]:
     path, found = folder / "histories.csv", set()
     if path.exists():
         for (system, _), history in pd.read_csv(path).groupby(["system", "seed"]):
-            dev = history.set_index("epoch").filter(like="dev ").dropna(axis=1, how="all").iloc[:, 0]
+            measured = history.set_index("epoch").filter(like="dev ").dropna(axis=1, how="all")
+            if measured.empty:  # trained without dev queries, for a fixed number of epochs
+                continue
+            dev = measured.iloc[:, 0]
             best = dev.idxmin() if dev.name.endswith("RankLoss") else dev.idxmax()
             if history["epoch"].max() - best < LAST:
                 found.add(system)

@@ -241,15 +241,15 @@ MATCH_TENSOR, ENSEMBLES = ("match-tensor", "runs"), ("match-tensor", "runs-ensem
 CLASSICS, CURVES = ("classics", "runs"), ("learning-curves", "runs")
 
 POOLING = (
-    "max pooling costs most. With a sum over windows in its place CLSM is better (.578), and with a sum and windows "
-    "of one word it is level with DSSM (.613 against .599). With max pooling, the size of the window makes no "
-    "difference (checks above)."
+    "max pooling costs most. With a sum over windows in its place and windows of one word, CLSM is level with DSSM "
+    "and with BM25 on both collections (checks above). On cpp-docs/keywords, the sum also helps windows of three "
+    "words, but less."
 )
 WINDOWS = (
-    "longer windows fit the training queries better, but not the others. On cpp-docs/keywords, the training loss of "
-    "the best epoch is .32, .19 and .12 for windows of 1, 3 and 5 words, and nDCG@10 of dev queries .628, .627 and "
-    ".628 (`histories.csv`). More training queries, up to 26,000, do not change this on debian/synopses (see the "
-    "curves below); the paper has 30 million."
+    "longer windows fit the training queries better, but hardly the others. On cpp-docs/keywords, the training loss "
+    "of the best epoch is .32, .19 and .12 for windows of 1, 3 and 5 words, and nDCG@10 of dev queries .628, .627 "
+    "and .628 (`histories.csv`). More training queries, up to 26,000, do not change this on debian/synopses (see "
+    "the curves below); the paper has 30 million."
 )
 DUET_ALONE = (
     "on neural:pydocs, the Duet lacks inverse document frequencies: it is level with BM25 without them over the "

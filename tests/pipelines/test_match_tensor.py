@@ -66,7 +66,7 @@ def test_figure_4_is_relative_to_bm25(results, folder):
 @pytest.mark.long
 def test_the_precision_recall_curve_of_each_ranker(results):
     frame = pd.read_csv(results / "precision-recall.csv")
-    assert frame.columns.tolist() == ["recall", "BM25", *OURS, "DRMM"]
+    assert frame.columns.tolist() == ["recall", "BM25", *OURS, "DRMM", *READ.values()]
     assert frame["recall"].tolist() == pytest.approx([number / 10 for number in range(1, 11)])
     assert frame.min().min() >= 0
     assert frame.max().max() <= 1
@@ -134,7 +134,8 @@ def test_the_folder_tells_how_the_results_were_made(results):
 def test_phrases_are_read_by_all_rankers(run, tmp_path, monkeypatch):
     learn = partial(pn.PhraseJoiner.learn, min_count=1, threshold=1e-9)  # all pairs of words
     monkeypatch.setattr(pn.PhraseJoiner, "learn", learn)
-    results = run(match_tensor, *SMALL[:-4], "drmm", "--parts", "--phrases", out=tmp_path)
+    options = SMALL[: SMALL.index("--models")]
+    results = run(match_tensor, *options, "--models", "drmm", "--parts", "--phrases", out=tmp_path)
     assert len(pd.read_csv(results / "figure4.csv")) == 1
     (words,) = tmp_path.glob("artifacts/*/forward-phrases")
     joined = [JOINT in term for term in pn.ForwardIndex(words).vocabulary.terms]

@@ -372,7 +372,8 @@ def test_what_may_have_been_trained_too_shortly_is_marked(tmp_path):
         pd.DataFrame({"epoch": range(len(dev)), "system": name, "seed": 1, f"dev {measure}": dev})
         for (name, dev), measure in zip(measured.items(), ("nDCG@10", "nDCG@10", "RankLoss"), strict=True)
     ]
-    pd.concat(histories).to_csv(folder / "histories.csv")
+    without_dev = pd.DataFrame({"epoch": [0, 1], "system": "LSA", "seed": 1})
+    pd.concat([*histories, without_dev]).to_csv(folder / "histories.csv")
     folders = list(result_folders(tmp_path))
     assert unfinished_rankers(folders) == {"TK"}
     page = "\n".join(results.learned(folders))
