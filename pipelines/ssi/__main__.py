@@ -9,8 +9,8 @@ Table 11 matches two kinds of text: whole pages against only the titles of the p
 paper's web pages and advertisements.
 
 Tables 9 and 10 are for queries in another language than the documents; --mates names the dataset whose judgements are
-the translations of the queries among the documents. These stand for perfect translations; word-by-word translations come
-from a dictionary that is learned from the mates of training queries. Without --mates, the task is to find the mates.
+the translations of the queries among the documents. These stand for perfect translations; word-by-word translations
+come from a dictionary that is learned from the mates of training queries. Without --mates, the task is to find them.
 """
 
 import argparse
