@@ -3,15 +3,18 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar, Unpack
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from pt_neural.embeddings import EmbeddingSpaces, Space
 from pt_neural.models.matching.layers import Interaction, Similarity, SimilarityNetwork, WordVectors
 from pt_neural.models.matching.ranker import Embeddings, MatchingRanker
 from pt_neural.rankers.options import TrainedOptions
 from pt_neural.rankers.readers.word_sequences import WordSequences
+from pt_neural.text.compiled import compiled
 
 
 class MatchPyramid(MatchingRanker):
@@ -125,11 +128,19 @@ class MatchPyramidNetwork(SimilarityNetwork):
         """Scores."""
         groups, documents = interaction.lengths.shape
         cells = (interaction.cells * interaction.mask).flatten(0, 1)[:, None]  # (pairs, 1, query words, words)
-        cells = same_size(cells, self.convolution.kernel_size[0]).to(memory_format=torch.channels_last)
+        cells = same_size(cells, self.convolution.kernel_size[0])
         query_lengths = interaction.query_mask.sum(-1).repeat_interleave(documents)
-        pooled = dynamic_max(self.convolution(cells), query_lengths, interaction.lengths.flatten(), self.grid)
+        pooled = self.largest(cells, query_lengths, interaction.lengths.flatten())
         hidden = torch.relu(self.hidden(torch.relu(pooled).flatten(1)))  # the largest of ReLUs is that of the largest
         return self.output(hidden).view(groups, documents)
+
+    def largest(self, cells: Tensor, query_lengths: Tensor, lengths: Tensor) -> Tensor:
+        """The largest value of each filter in each field: (pairs, filters, document fields, query fields)."""
+        if cells.device.type == "cpu":
+            weight, bias = self.convolution.weight[:, 0], self.convolution.bias[:, None, None]
+            return largest_on_cpu(cells[:, 0].float(), weight, query_lengths, lengths, self.grid) + bias
+        values = self.convolution(cells.to(memory_format=torch.channels_last))
+        return dynamic_max(values, query_lengths, lengths, self.grid)
 
 
 def same_size(cells: Tensor, window: int) -> Tensor:
@@ -174,3 +185,106 @@ def fields_of(lengths: Tensor, fields: int) -> Tensor:
     sizes = -(-(numbers + 1) * lengths // fields) - starts  # at least 1
     steps = torch.arange(int(sizes.max()), device=lengths.device)
     return starts[..., None] + torch.minimum(steps, sizes[..., None] - 1)
+
+
+def largest_on_cpu(
+    cells: Tensor, weight: Tensor, query_lengths: Tensor, lengths: Tensor, grid: tuple[int, int]
+) -> Tensor:
+    """A convolution and :func:`dynamic_max` in one loop; only the windows that are kept have a gradient.
+
+    Args:
+        cells: float32 of shape (pairs, query words + window - 1, document words + window - 1).
+        weight: The filters, float32 of shape (filters, window, window).
+        query_lengths: Words of each query, int64; a text without words counts as one word.
+        lengths: Words of each document.
+        grid: Number of fields of queries and of documents.
+
+    Returns:
+        Shape (pairs, filters, document fields, query fields).
+    """
+    return _LargestOnCPU.apply(cells, weight, query_lengths, lengths, grid)
+
+
+class _LargestOnCPU(torch.autograd.Function):
+    """See :func:`largest_on_cpu`."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, cells: Tensor, weight: Tensor, query_lengths: Tensor, lengths: Tensor, grid: tuple[int, int]
+    ) -> Tensor:
+        arrays = (one.detach().numpy() for one in (cells.contiguous(), weight.contiguous(), query_lengths, lengths))
+        values, rows, columns = _largest_windows(*arrays, *grid)
+        ctx.save_for_backward(cells, weight)
+        ctx.places = rows, columns
+        return torch.from_numpy(values)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor, None, None, None]:
+        cells, weight = (one.contiguous() for one in ctx.saved_tensors)
+        of_cells, of_weight = torch.zeros_like(cells), torch.zeros_like(weight)
+        arrays = (one.detach().numpy() for one in (cells, weight, gradient.contiguous(), of_cells, of_weight))
+        _gradients_of_windows(*arrays, *ctx.places)
+        return of_cells if ctx.needs_input_grad[0] else None, of_weight, None, None, None
+
+
+@compiled
+def _largest_windows(
+    cells: np.ndarray,
+    weight: np.ndarray,
+    query_lengths: np.ndarray,
+    lengths: np.ndarray,
+    query_fields: int,
+    document_fields: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The largest values, and the row and the column where the window of each starts, int32 of the same shape."""
+    filters, window = weight.shape[0], weight.shape[1]
+    shape = (len(cells), filters, document_fields, query_fields)
+    values = np.full(shape, -np.inf, dtype=np.float32)
+    rows, columns = np.zeros(shape, dtype=np.int32), np.zeros(shape, dtype=np.int32)
+    sums = np.empty(cells.shape[2], dtype=np.float32)
+    for pair in range(len(cells)):
+        height, width = max(1, query_lengths[pair]), max(1, lengths[pair])
+        for query_field in range(query_fields):
+            first, end = query_field * height // query_fields, -(-(query_field + 1) * height // query_fields)
+            for row in range(first, end):
+                for number in range(filters):
+                    sums[:width] = 0
+                    for step in range(window):
+                        for shift in range(window):
+                            factor = weight[number, step, shift]
+                            for column in range(width):
+                                sums[column] += factor * cells[pair, row + step, column + shift]
+                    for field in range(document_fields):
+                        start = field * width // document_fields
+                        best, place = values[pair, number, field, query_field], -1
+                        for column in range(start, -(-(field + 1) * width // document_fields)):
+                            if not sums[column] <= best:  # NaN is noticed
+                                best, place = sums[column], column
+                        if place >= 0:
+                            values[pair, number, field, query_field] = best
+                            rows[pair, number, field, query_field] = row
+                            columns[pair, number, field, query_field] = place
+    return values, rows, columns
+
+
+@compiled
+def _gradients_of_windows(
+    cells: np.ndarray,
+    weight: np.ndarray,
+    gradient: np.ndarray,
+    of_cells: np.ndarray,
+    of_weight: np.ndarray,
+    rows: np.ndarray,
+    columns: np.ndarray,
+) -> None:
+    """Add to the gradients of cells and filters."""
+    window = weight.shape[1]
+    for pair, number, field, query_field in np.ndindex(gradient.shape):
+        factor = gradient[pair, number, field, query_field]
+        if factor != 0:
+            row, column = rows[pair, number, field, query_field], columns[pair, number, field, query_field]
+            for step in range(window):
+                for shift in range(window):
+                    of_weight[number, step, shift] += factor * cells[pair, row + step, column + shift]
+                    of_cells[pair, row + step, column + shift] += factor * weight[number, step, shift]

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 
 import pt_neural as pn
 from pt_neural.models.convolutions.arc import larger_of_two
+from pt_neural.models.convolutions.match_pyramid import dynamic_max, largest_on_cpu, same_size
 from tests.models.matching.reference import PAIRS, ByHand, k_largest, made, relu, scores
 
 
@@ -50,6 +51,22 @@ def test_match_pyramid_pools_over_the_words_that_there_are(similarity):
                     pooled.append(field.max())
         expected.append(hand.layer("output", relu(hand.layer("hidden", np.array(pooled))))[0])
     np.testing.assert_allclose(scores(model), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("window", [1, 2, 3])
+def test_filters_and_pooling_in_one_loop_are_those_of_a_convolution(window):
+    random = torch.Generator().manual_seed(0)
+    query_lengths, lengths = torch.tensor([4, 1, 3, 0]), torch.tensor([9, 2, 0, 7])
+    is_word = (torch.arange(4) < query_lengths[:, None])[..., None] & (torch.arange(9) < lengths[:, None])[:, None]
+    cells = (torch.rand(4, 4, 9, generator=random) * is_word).requires_grad_()
+    weight = torch.randn(5, window, window, generator=random, requires_grad=True)
+    padded = same_size(cells[:, None], window)
+    found = largest_on_cpu(padded[:, 0], weight, query_lengths, lengths, (2, 3))
+    expected = dynamic_max(F.conv2d(padded, weight[:, None]), query_lengths, lengths, (2, 3))
+    torch.testing.assert_close(found, expected)
+    factors = torch.rand(expected.shape, generator=random)
+    slopes = [torch.autograd.grad((values * factors).sum(), [cells, weight]) for values in (found, expected)]
+    torch.testing.assert_close(*slopes)
 
 
 def pacrr_features(model: pn.PACRR, hand: ByHand, idf: dict[str, float]) -> np.ndarray:
