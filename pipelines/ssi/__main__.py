@@ -14,7 +14,7 @@ come from a dictionary that is learned from the mates of training queries. Witho
 """
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import pandas as pd
@@ -163,17 +163,32 @@ class Results:
         self._save(2, self._unlimited, self.rankers, ROWS[2](self.rankers), self.evaluations)
 
     def save_table_3(self) -> None:
-        """Training on links of all documents, or without those of test documents; the test links are the same."""
-        apart = self.all.apart_from_test_documents().sample(self.arguments.queries)
-        rankers = Rankers(self.workspace, self.arguments, apart, ", documents apart")
-        makers = [lambda: self._partitioned(self.rankers, "links"), lambda: self._partitioned(rankers, "documents")]
-        evaluations = self._evaluations(apart, "-apart")
-        self._save(3, f"test links between test documents, {self._limited}", rankers, makers, evaluations)
+        """Training on links of all documents, or without those of test documents; the test links are the same.
 
-    def _partitioned(self, rankers: Rankers, what: str) -> Row:
-        number = len(rankers.task.collection.train.qrels)
-        row = rankers.low_rank(self.arguments.max_terms)
-        return replace(row, key=what, name=f"{row.name}, partitioned {what}, {number:,} training links")
+        There may be fewer links without them; so there is a row for as many links of all documents, too.
+        """
+        apart = self.all.apart_from_test_documents().sample(self.arguments.queries)
+        numbers = [len(task.collection.train.qrels) for task in (apart, self.task)]
+        fewer = self.task.with_share(min(1, numbers[0] / numbers[1]))
+        without, sampled = (
+            Rankers(self.workspace, self.arguments, task, about)
+            for task, about in ((apart, ", documents apart"), (fewer, ", fewer links"))
+        )
+        makers = [
+            lambda: self._partitioned("links", self.rankers, self.rankers.low_rank),
+            lambda: self._partitioned("documents", without, without.low_rank),
+            lambda: self._partitioned("fewer-links", sampled, sampled.low_rank),
+            lambda: self._partitioned("links-full", self.rankers, self.rankers.full),
+            lambda: self._partitioned("documents-full", without, without.full),
+        ]
+        evaluations = self._evaluations(apart, "-apart")
+        self._save(3, f"test links between test documents, {self._limited}", without, makers, evaluations)
+        self._forget(sampled)
+
+    def _partitioned(self, key: str, rankers: Rankers, make: Callable[[int], Row]) -> Row:
+        row, number = make(self.arguments.max_terms), len(rankers.task.collection.train.qrels)
+        what = key.removesuffix("-full").replace("fewer-links", "links, as many")
+        return replace(row, key=key, name=f"{row.name}, partitioned {what}, {number:,} training links")
 
     def save_table_4(self) -> None:
         """The dimensions of U and V."""

@@ -193,6 +193,10 @@ class Rankers(TrainedModels):
         options = {"dim": dim, "embedded_terms": self.words(limit)}
         return self.ssi(key or kind, f"{name}, N = {dim}", parameters, kind, limit, **options)
 
+    def full(self, limit: int | None) -> Row:
+        """W unconstrained."""
+        return self.ssi("full", "W unconstrained", f"{self.words(limit):,}²", "full", limit)
+
     def learning_curve(self, dim: int, share: float) -> pd.DataFrame:
         """Figure 2: the epochs of training on a share of the links, without early stopping.
 

@@ -18,7 +18,7 @@ def table_1(rankers: Rankers) -> Makers:
     yield partial(rankers.lsa, limit)
     yield partial(rankers.mixture, limit, limit)
     yield ssi("diagonal", "W = D", f"{words:,}", "diagonal", limit)
-    yield ssi("full", "W unconstrained", f"{words:,}²", "full", limit)
+    yield partial(rankers.full, limit)
     yield ssi("off-diagonal", "W with a diagonal of zeros", f"{words:,}² - {words:,}", "off-diagonal", limit)
     for number in arguments.nonzeros:
         key, name = f"sparse-{number}", f"sparse W, {number:,} a row"
