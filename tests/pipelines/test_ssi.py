@@ -340,7 +340,8 @@ def test_other_tables_and_figures(results):
     assert three.index[0].endswith(f", partitioned links, {2 * NUMBER} training links")
     assert ", partitioned documents, " in three.index[1]
     links = three.index.str.extract(r"(\d+) training links")[0].astype(int).tolist()
-    assert links[2] == min(links[:2]) and links[3:] == links[:2]
+    assert links[2] == min(links[:2])
+    assert links[3:] == links[:2]
     assert three.index.str.contains("W unconstrained").tolist() == [False, False, False, True, True]
     four = read(results, "table4-candidates")
     assert four["params"].tolist() == ["4 × 40", "8 × 40", "6 × 40", "12 × 40"]
