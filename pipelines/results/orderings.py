@@ -237,6 +237,7 @@ IN_IN, IN_OUT = DESM.format("IN-IN", "documents"), DESM.format("IN-OUT", "docume
 SAMPLE = DESM.format("IN-OUT", "a sample of documents")  # with as many words as the training queries
 QUICKSTART, TELESCOPED, FULL = ("quickstart", "runs"), ("desm", "runs-telescoped"), ("desm", "runs-all-documents")
 CLSM, DUET, SSI = ("clsm", "runs-telescoped"), ("duet", "runs"), ("ssi", "runs-collection")
+APART = ("ssi", "runs-collection-apart")
 MATCH_TENSOR, ENSEMBLES = ("match-tensor", "runs"), ("match-tensor", "runs-ensembles")
 CLASSICS, CURVES = ("classics", "runs"), ("learning-curves", "runs")
 
@@ -516,6 +517,18 @@ ORDERINGS = [
         for model in ("SSM", "Match-Tensor+SSM", "Match-Tensor(exact only)+SSM")
     ),
     *(
+        Ordering("SSI", "Table 3", says, *APART, better, worse, "MAP", reported=False)
+        for says, better, worse in (
+            (
+                "training on links of all documents is better than without those of test documents",
+                "3: links",
+                "3: documents",
+            ),
+            ("the same for as many links", "3: fewer-links", "3: documents"),
+            ("without links of test documents, low-rank W is better than full W", "3: documents", "3: documents-full"),
+        )
+    ),
+    *(
         Ordering("SSI", "Table 4", says, *SSI, better, worse, "MAP", reported=False)
         for says, better, worse in (
             ("low-rank W, N = 100, is better than full W", "4: low-rank-100", "1: full"),
@@ -564,6 +577,16 @@ ORDERINGS = [
     Ordering(
         "SSI",
         "Table 2",
+        "the same with 1,000 frequent words instead of 10,000",
+        *SSI,
+        "SSI: CFH (1-grams), n = 1,000, N = 300, 44,300 words",
+        "SSI: W = (U'V)_n + I, n = 1,000, N = 300, 44,300 words",
+        "MAP",
+        reported=False,
+    ),
+    Ordering(
+        "SSI",
+        "Table 2",
         "correlated hashing of words is better than of 2-grams",
         *SSI,
         "2: correlated-1",
@@ -593,14 +616,17 @@ ORDERINGS = [
         "MAP",
         reported=False,
     ),
-    Ordering(
-        "SSI",
-        "Table 5",
-        "for queries of 10 keywords, low-rank W is better than TFIDF",
-        *SSI,
-        "5, k = 10: low-rank",
-        "5, k = 10: tfidf",
-        "MAP",
+    *(
+        Ordering("SSI", f"Table {table}", says, *SSI, *(f"{table}, k = 10: {row}" for row in rows), "MAP")
+        for table, says, rows in (
+            (5, "for queries of 10 keywords, low-rank W is better than TFIDF", ("low-rank", "tfidf")),
+            (6, "for queries of 10 keywords and all words, low-rank W is better than TFIDF", ("low-rank", "tfidf")),
+            (
+                6,
+                "for queries of 10 keywords and all words, correlated hashing is better than low-rank W",
+                ("correlated-1", "low-rank"),
+            ),
+        )
     ),
     *(
         Ordering(

@@ -43,7 +43,7 @@ def _ssi_figure(side: Side, measure: str) -> str:
     if isinstance(side, frozenset):
         return max(_ssi_figure(each, measure) for each in side)  # as text: all have three digits
     number, _, row = side.partition(": ")
-    return ssi.TABLES[number][row][SSI_MEASURES[measure]]
+    return ssi.TABLES[number][row][SSI_MEASURES[measure]] if number in ssi.TABLES else ""
 
 
 def paper_text(value: float | None, table: PaperTable) -> str:

@@ -281,8 +281,9 @@ def test_orderings_name_rows_of_the_tables_they_cite():
         if each.paper == "SSI":
             for side in (each.better, *([each.worse] if isinstance(each.worse, str) else each.worse)):
                 number, _, row = side.partition(": ")
-                assert row in ssi.TABLES[number], side
-                assert row in ssi.NAMES
+                if number != "SSI":  # else a system by its own name
+                    assert row in ssi.TABLES[number], side
+                    assert row in ssi.NAMES
     assert {"BM25", "tfidf"} <= WITHOUT_SEED
     assert not {"Duet", "DSSM", "low-rank"} & WITHOUT_SEED
 
