@@ -165,7 +165,7 @@ class Results:
     def save_table_3(self) -> None:
         """Training on links of all documents, or without those of test documents; the test links are the same.
 
-        There may be fewer links without them; so there is a row for as many links of all documents, too.
+        The latter may be fewer, so a row trains on as many links of all documents. W unconstrained has rows, too.
         """
         apart = self.all.apart_from_test_documents().sample(self.arguments.queries)
         numbers = [len(task.collection.train.qrels) for task in (apart, self.task)]
@@ -187,7 +187,7 @@ class Results:
 
     def _partitioned(self, key: str, rankers: Rankers, make: Callable[[int], Row]) -> Row:
         row, number = make(self.arguments.max_terms), len(rankers.task.collection.train.qrels)
-        what = key.removesuffix("-full").replace("fewer-links", "links, as many")
+        what = key.removesuffix("-full").replace("fewer-links", "links, sampled")
         return replace(row, key=key, name=f"{row.name}, partitioned {what}, {number:,} training links")
 
     def save_table_4(self) -> None:

@@ -41,7 +41,7 @@ NAMES = {
     "own-words": "SSI: U'V, separate vocabularies",
     "links": "SSI: U'V + I, links partitioned",
     "documents": "SSI: U'V + I, documents partitioned",
-    "fewer-links": "SSI: U'V + I, as many links as with documents partitioned",
+    "fewer-links": "SSI: U'V + I, links partitioned, as many as for documents",
     "links-full": "SSI: W unconstrained, links partitioned",
     "documents-full": "SSI: W unconstrained, documents partitioned",
     **{f"symmetric-{dim}": f"SSI: U'U + I, N = {dim}" for dim in (100, 200, 500)},

@@ -190,10 +190,10 @@ def fields_of(lengths: Tensor, fields: int) -> Tensor:
 def largest_on_cpu(
     cells: Tensor, weight: Tensor, query_lengths: Tensor, lengths: Tensor, grid: tuple[int, int]
 ) -> Tensor:
-    """A convolution and :func:`dynamic_max` in one loop; only the windows that are kept have a gradient.
+    """A convolution and :func:`dynamic_max` in one loop; only the window of each largest value has a gradient.
 
     Args:
-        cells: float32 of shape (pairs, query words + window - 1, document words + window - 1).
+        cells: Padded by :func:`same_size`, float32 of shape (pairs, words + window - 1, document words + window - 1).
         weight: The filters, float32 of shape (filters, window, window).
         query_lengths: Words of each query, int64; a text without words counts as one word.
         lengths: Words of each document.
@@ -259,7 +259,7 @@ def _largest_windows(
                         start = field * width // document_fields
                         best, place = values[pair, number, field, query_field], -1
                         for column in range(start, -(-(field + 1) * width // document_fields)):
-                            if not sums[column] <= best:  # NaN is noticed
+                            if sums[column] > best or np.isnan(sums[column]):  # nothing is above NaN, so it stays
                                 best, place = sums[column], column
                         if place >= 0:
                             values[pair, number, field, query_field] = best

@@ -67,6 +67,10 @@ def test_filters_and_pooling_in_one_loop_are_those_of_a_convolution(window):
     factors = torch.rand(expected.shape, generator=random)
     slopes = [torch.autograd.grad((values * factors).sum(), [cells, weight]) for values in (found, expected)]
     torch.testing.assert_close(*slopes)
+    weight.data[2, 0, 0] = padded.data[0, 0, 0, 0] = torch.nan
+    lost = largest_on_cpu(padded[:, 0], weight, query_lengths, lengths, (2, 3)).isnan()
+    assert lost[:, 2].all()
+    assert lost[0, :, 0, 0].all()
 
 
 def pacrr_features(model: pn.PACRR, hand: ByHand, idf: dict[str, float]) -> np.ndarray:
