@@ -18,6 +18,7 @@ import pytest
 from pt_neural import LatentConceptExpansion, LuceneIndex, LuceneShards
 from pt_neural._files import ArtifactError
 from pt_neural.lucene import lucene_metadata
+from pt_neural.lucene.index.opened import versions_of
 
 INDEX = LuceneIndex("nowhere")
 
@@ -115,6 +116,23 @@ def test_reads_beside_a_rebuild_are_right(kind, tmp_path):
     assert [said for said in complaints if "docnos are not in" not in said and "was rebuilt" not in said] == []
     assert min(completed[way] for way in range(7)) > 0
     assert sum(completed.values()) > len(complaints)
+
+
+def test_a_folder_that_is_replaced_while_it_is_listed(monkeypatch, tmp_path):
+    path, deleted, new, glob = *(tmp_path / name for name in ("index", "deleted", "new")), Path.glob
+    path.mkdir()
+    new.mkdir()
+    (new / "segments_1").touch()
+
+    def replaced_first(folder, pattern):
+        if not deleted.exists():
+            path.rename(deleted)
+            new.rename(path)
+            return iter([])  # of the folder as it is deleted
+        return glob(folder, pattern)
+
+    monkeypatch.setattr(Path, "glob", replaced_first)
+    assert versions_of([path])[0].inode == (path / "segments_1").stat().st_ino
 
 
 def open_files(folder):

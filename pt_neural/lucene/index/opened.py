@@ -81,8 +81,11 @@ def _version(path: Path) -> Version:
         raise FileNotFoundError(f"{path} does not exist; build the index with LuceneIndex({str(path)!r}).index(...)")
     if not path.is_dir():
         raise ArtifactError(f"{path} is a file; a Lucene index is a directory")
+    listed = path.stat().st_ino
     commits = sorted(path.glob("segments_*"))
     if not commits:
+        if path.stat().st_ino != listed:  # the folder that was listed has been replaced, and is being deleted
+            return _version(path)
         raise ArtifactError(f"{path} holds no Lucene index (no file segments_N)")
     try:
         status = commits[-1].stat()

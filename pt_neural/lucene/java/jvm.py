@@ -139,6 +139,8 @@ def naming(path: Path) -> Iterator[None]:
     """Within the block, Java reads an index: its errors become ones that name the path of the index."""
     try:
         yield
+    except UnicodeDecodeError as error:  # a damaged string of Java's
+        raise _unreadable(path, error) from error
     except Exception as error:
         if _jnius is None or not isinstance(error, _jnius.JavaException):
             raise
@@ -146,7 +148,11 @@ def naming(path: Path) -> Iterator[None]:
         said = str(error).splitlines()[0]
         if "OutOfMemoryError" in str(error):
             raise JavaError(f"Java has too little memory to read {path}; {MORE_HEAP}: {said}") from error
-        raise ArtifactError(f"Lucene cannot read {path}; pn.verify(...) tells whether it is damaged: {said}") from error
+        raise _unreadable(path, said) from error
+
+
+def _unreadable(path: Path, said: object) -> ArtifactError:
+    return ArtifactError(f"Lucene cannot read {path}; pn.verify(...) tells whether it is damaged: {said}")
 
 
 def refuse_if_out_of_files(error: Exception, path: Path) -> None:

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from pt_neural._files import ArtifactError
 from pt_neural.lucene.java import jvm
 from pt_neural.lucene.java.pyterrier_java import LuceneJavaInit
 
@@ -295,3 +296,8 @@ def test_a_child_may_start_java_where_its_parent_has_not(index):
     command = [sys.executable, "-c", CHILD_STARTS_JAVA, index.path]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == "6", done.stderr
+
+
+def test_a_damaged_string_names_the_index(tmp_path):
+    with pytest.raises(ArtifactError, match=f"Lucene cannot read {tmp_path}; .*illegal"), jvm.naming(tmp_path):
+        b"\x00\xdc".decode("utf-16-le")
