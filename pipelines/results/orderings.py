@@ -541,11 +541,7 @@ ORDERINGS = [
     *(
         Ordering("SSI", "Table 3", says, *APART, better, worse, "MAP", reported=False)
         for says, better, worse in (
-            (
-                "training on links of test documents helps",
-                "3: links",
-                "3: documents",
-            ),
+            ("training on links of test documents helps", "3: links", "3: documents"),
             ("the same with equally many links", "3: fewer-links", "3: documents"),
             ("without links of test documents, low-rank W is better than full W", "3: documents", "3: documents-full"),
         )
