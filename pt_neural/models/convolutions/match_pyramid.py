@@ -137,7 +137,7 @@ class MatchPyramidNetwork(SimilarityNetwork):
     def largest(self, cells: Tensor, query_lengths: Tensor, lengths: Tensor) -> Tensor:
         """The largest value of each filter in each field: (pairs, filters, document fields, query fields)."""
         if cells.device.type == "cpu":
-            weight, bias = self.convolution.weight[:, 0], self.convolution.bias[:, None, None]
+            weight, bias = self.convolution.weight[:, 0].float(), self.convolution.bias[:, None, None]
             return largest_on_cpu(cells[:, 0].float(), weight, query_lengths, lengths, self.grid) + bias
         values = self.convolution(cells.to(memory_format=torch.channels_last))
         return dynamic_max(values, query_lengths, lengths, self.grid)
