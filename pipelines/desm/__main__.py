@@ -41,7 +41,9 @@ VARIANTS = {  # spaces of query and document, and centring
     "IN-IN centred": ("in-in", "both"),
     "IN-OUT centred": ("in-out", "both"),
 }
-SAMPLE = "a sample of documents"  # with as many words as the training queries; only in Table 3
+SAMPLE = "a sample of documents"  # with as many words as the training queries
+QUARTER = "a quarter of the queries"
+LESS = frozenset({f"trained on {SAMPLE}", f"trained on {QUARTER}"})  # only in Table 3
 MIN_QUERIES = 1000  # needed to train word embeddings on queries
 
 
@@ -104,7 +106,7 @@ def models(workspace: Workspace, arguments: argparse.Namespace) -> tuple[Seeds, 
     for (variant, (pair, centre)), ((source, seed), (label, spaces)) in product(VARIANTS.items(), sources.items()):
         name = f"DESM ({variant}, {source})"
         rerankers[name][seed], retriever = workspace.desm(spaces, pair, label, centre)
-        if source != f"trained on {SAMPLE}":
+        if source not in LESS:
             retrievers[name][seed] = retriever
     return dict(rerankers), dict(retrievers)
 
@@ -148,11 +150,13 @@ def print_orderings(workspace: Workspace) -> None:
 
 
 def embeddings(workspace: Workspace, dim: int, seed: int) -> dict[str, pn.EmbeddingSpaces]:
-    """Word embeddings trained on documents, and on training queries and a sample of documents if there are enough."""
+    """Word embeddings trained on documents; and, if there are enough training queries, on them and on less text."""
     collection = workspace.collection
     corpora = {"documents": workspace.documents}
     if collection.train is not None and len(collection.train.topics) >= MIN_QUERIES:
-        corpora["queries"] = lambda: collection.train.topics
+        topics = collection.train.topics
+        corpora["queries"] = lambda: topics
+        corpora[QUARTER] = lambda: topics.sample(frac=0.25, random_state=seed)
         corpora[SAMPLE] = partial(sampled_documents, workspace, seed)
     else:
         print(f"{collection.name} has fewer than {MIN_QUERIES} training queries: no embeddings are trained on queries")

@@ -14,15 +14,16 @@ HOLDS, NEARER, CAUSE, UNKNOWN = "holds", "nearer with more data", "cause shown",
 SECTION = f"""\
 ### Each finding
 
-A finding of a paper *{HOLDS}* if the mean difference over the collections, each with the same weight, is significant
-(p < {LEVEL}) and in the direction of the paper. The test says nothing about other collections, and many findings were
-tested on only one. If a collection was run in several settings, the row that is named first below counts, and rows
-"with recipes" count only where there is no other. A finding that does not hold is *{NEARER}* if the
-difference moves significantly in the direction of the paper, however far it still is: from the fewest to the most
-training queries of a learning curve, which counts for nothing else here, or, for DESM, from a sample of the documents
-to all of them. For each of the others, either a run shows why it fails (*{CAUSE}*: the reasons stand under the
-tables below), or the reason is *{UNKNOWN}*. Differences are in the measure that is named; those of gains are
-relative.
+These are the findings that the papers state in words, on systems that were run; what was not tested stands below. A
+finding *{HOLDS}* if the mean difference over the collections, each with the same weight, is significant (p < {LEVEL})
+and in the direction of the paper. The test says nothing about other collections, and many findings were tested on only
+one. If a collection was run in several settings, the row that is named first below counts, and rows "with recipes"
+count only where there is no other. A finding that does not hold is *{NEARER}* if the difference moves significantly in
+the direction of the paper, however far it still is: from the fewest to the most training queries of a learning curve,
+which counts for nothing else here unless the finding is about their number, or, for DESM, from a sample of the
+documents or queries to all of them, or, for SSI, from a quarter of the mates to all of them. For each of the others,
+either a run shows why it fails (*{CAUSE}*: the reasons stand under the tables below), or the reason is *{UNKNOWN}*.
+Differences are in the measure that is named; those of gains are relative.
 """
 Outcomes = Mapping[Ordering, Mapping[str, Outcome]]  # by collection
 
@@ -78,11 +79,12 @@ def findings_of(outcomes: Outcomes, folders: Sequence[ResultFolder]) -> list[Fin
 
 
 def _trends_with_less(orderings: Sequence[Ordering], folders: Sequence[ResultFolder]) -> dict[str, str]:
-    """Whether the difference grew when the better system was trained on more data, by collection."""
+    """Whether the difference grew when the systems were trained on more data, by collection."""
     found = {}
     for ordering in orderings:
         if ordering.with_less:
-            first = replace(ordering, better=ordering.with_less)
+            better, worse = ordering.with_less
+            first = replace(ordering, better=better, worse=worse)
             for folder in folders:
                 if folder.pipeline == ordering.pipeline:
                     found[folder.collection] = trend_of(first, ordering, folder.values(ordering.runs))

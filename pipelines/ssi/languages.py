@@ -20,6 +20,8 @@ from pipelines.ssi.tables import Makers
 from pipelines.ssi.task import LinkTask, page_texts
 from pt_neural.text import tokenise
 
+LESS = 0.25  # of the mates, to see whether more of them help
+
 
 @dataclass(frozen=True)
 class Languages:
@@ -36,6 +38,12 @@ class Languages:
     english: LinkTask
     mates: pd.DataFrame
     finding: bool
+
+    def with_share(self, share: float) -> "Languages":
+        """The same with a share of the training queries, drawn at random, and of their mates."""
+        task = self.task.with_share(share)
+        kept = self.mates["qid"].isin(task.collection.train.topics["qid"])
+        return replace(self, task=task, mates=self.mates[kept])
 
     @classmethod
     def of(cls, workspace: Workspace, arguments: argparse.Namespace, task: LinkTask) -> "Languages":
@@ -67,10 +75,11 @@ class LanguageRankers(Rankers):
         workspace: Where artifacts are.
         arguments: The arguments of the pipeline.
         languages: The task.
+        about: Distinguishes the task in the names of systems.
     """
 
-    def __init__(self, workspace: Workspace, arguments: argparse.Namespace, languages: Languages):
-        super().__init__(workspace, arguments, languages.task, ", across languages")
+    def __init__(self, workspace: Workspace, arguments: argparse.Namespace, languages: Languages, about: str = ""):
+        super().__init__(workspace, arguments, languages.task, f", across languages{about}")
         self.languages = languages
         self._english = Rankers(workspace, arguments, languages.english, ", English mates")
         self._english.models = self.models
@@ -85,6 +94,8 @@ class LanguageRankers(Rankers):
         if finding:
             yield partial(self.cl_lsa, limit)
             yield partial(self.cross, limit)
+            yield lambda: self._fewer("cl-lsa-quarter", self._fewer_mates.cl_lsa(limit))
+            yield lambda: self._fewer("cross-quarter", self._fewer_mates.cross(limit))
             return
         english = self._english
         lsa_limit = limit or self.arguments.frequent_terms
@@ -104,6 +115,16 @@ class LanguageRankers(Rankers):
         yield partial(self.cross, limit, regularised=True)
         yield lambda: self._mixed("cross+tfidf", self.cross(limit), english.tfidf(limit))
         yield lambda: self._mixed("cross+english", self.cross(limit), english.low_rank(limit))
+
+    @cached_property
+    def _fewer_mates(self) -> "LanguageRankers":
+        about, languages = f", {LESS:.0%} of the mates", self.languages.with_share(LESS)
+        rankers = LanguageRankers(self.workspace, self.arguments, languages, about)
+        rankers.models = self.models
+        return rankers
+
+    def _fewer(self, key: str, row: Row) -> Row:
+        return replace(row, key=key, name=f"{row.name}, {len(self._fewer_mates.languages.mates):,} mates")
 
     def cl_lsa(self, limit: int | None) -> Row:
         """LSA of queries joined with their mates (CL-LSI), with the dimensions of the smallest dev rank loss."""

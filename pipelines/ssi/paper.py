@@ -52,6 +52,8 @@ NAMES = {
     "english": "SSI on translations",
     "words-english": "SSI, translated by words",
     "cross": "SSI across languages",
+    "cl-lsa-quarter": "CL-LSA, a quarter of the mates",
+    "cross-quarter": "SSI across languages, a quarter of the mates",
     "cross+tfidf": "SSI across languages + TFIDF of translations",
     "cross+english": "SSI across languages + SSI on translations",
 }
@@ -150,6 +152,8 @@ TABLES: dict[str, dict[str, tuple[str, str, str, str]]] = {
     "9, mates": {
         "cl-lsa": ("", "0.81", "", ""),
         "cross": ("", "0.53", "", ""),
+        "cl-lsa-quarter": ("", "", "", ""),
+        "cross-quarter": ("", "", "", ""),
     },
     "10": {
         "tfidf": ("", "4.21", "0.338±0.009", "0.280±0.008"),

@@ -267,8 +267,8 @@ def test_more_text_may_bring_a_finding_nearer(tmp_path):
     one = Ordering("DESM", "Table 3", "DESM is better", "desm", "runs-telescoped", "DESM", "BM25")
     folders = list(result_folders(tmp_path))
     for with_less, status in (
-        ("DESM of a sample", "nearer with more data"),
-        ("DESM of nothing", "not known"),
+        (("DESM of a sample", "BM25"), "nearer with more data"),
+        (("DESM of nothing", "BM25"), "not known"),
         (None, "not known"),
     ):
         outcomes = results.outcomes_of([replace(one, with_less=with_less)], folders)

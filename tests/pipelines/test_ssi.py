@@ -407,4 +407,8 @@ def test_mates_are_found_if_no_other_dataset_names_them(run, translated):
     results = run(ssi, *SMALL, "--tables", "9", "--settings", "candidates", dataset=translated[1])
     table = read(results, "table9-mates-candidates")
     names = ["CL-LSA, 3 dimensions, 40 words", "SSI: W = U'V across languages, N = 4, 40 words"]
-    assert table.index.tolist() == names
+    assert table.index[:2].tolist() == names
+    assert [name.rpartition(", ")[0] for name in table.index[2:]] == names
+    (fewer,) = {int(name.split()[-2]) for name in table.index[2:]}
+    mates = load(f"neural:folder:{translated[1]}").train
+    assert fewer == round(0.25 * len(mates.qrels))
