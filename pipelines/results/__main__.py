@@ -151,6 +151,8 @@ def page(folders: Sequence[ResultFolder]) -> Iterator[str]:
     tables += [part for number, about in SSI_TABLES.items() for part in ssi_section(number, *about, folders)]
     if tables:
         yield BESIDE
+        if any(MARK in part for part in tables):
+            yield UNFINISHED
         yield from tables
     yield from shown_section(folders)
     yield from learned(folders)
@@ -205,7 +207,7 @@ def table_section(table: PaperTable, folders: Sequence[ResultFolder]) -> Iterato
         if folder.pipeline == table.pipeline:
             values = folder.values(table.runs)
             values = values[values["measure"] == table.measure]
-            cells = [_cell(values, name, table) for name in table.rows]
+            cells = [_marked(_cell(values, name, table), name, folder) for name in table.rows]
             if any(cell != "–" for cell in cells):
                 columns[_heading(folder, values)] = cells
     if len(columns) > 1:
@@ -230,6 +232,10 @@ def _cell(values: pd.DataFrame, name: str, table: PaperTable) -> str:
     return paper_text(means.mean(), table) + deviation
 
 
+def _marked(cell: str, name: str, folder: ResultFolder) -> str:
+    return f"{cell} {MARK}" if cell != "–" and name in folder.unfinished() else cell
+
+
 def ssi_section(number: str, title: str, ending: str, folders: Sequence[ResultFolder]) -> Iterator[str]:
     """A table of the SSI paper beside ours, once for each measure."""
     rows = ssi.TABLES[number]
@@ -242,7 +248,10 @@ def ssi_section(number: str, title: str, ending: str, folders: Sequence[ResultFo
                 means = values.groupby("system")["value"].mean()
                 known = [means.get(f"{number}: {row}") for row in rows]
                 if any(mean is not None for mean in known):
-                    columns[_heading(folder, values)] = ["–" if mean is None else f"{mean:.3f}" for mean in known]
+                    columns[_heading(folder, values)] = [
+                        "–" if mean is None else _marked(f"{mean:.3f}", f"{number}: {row}", folder)
+                        for row, mean in zip(rows, known, strict=True)
+                    ]
         if len(columns) > 1:
             yield f"### SSI, {title}: {measure}\n"
             yield markdown(pd.DataFrame({"system": [ssi.NAMES[row] for row in rows], **columns})) + "\n"

@@ -56,7 +56,7 @@ class ResultFolder:
         return _values(self.path, runs)
 
     def unfinished(self) -> set[str]:
-        """The systems that may have been trained too shortly, see ``UNFINISHED``."""
+        """The systems, and rows of the SSI paper's tables, that may have been trained too shortly: ``UNFINISHED``."""
         return _unfinished(self.path)
 
 
@@ -72,7 +72,8 @@ def _unfinished(folder: Path) -> set[str]:
             best = dev.idxmin() if dev.name.endswith("RankLoss") else dev.idxmax()
             if history["epoch"].max() - best < LAST:
                 found.add(system)
-    return found
+    rows = (row for table in folder.glob("table*.csv") for run, row in _runs_of(table).items() if run in found)
+    return found | set(rows)
 
 
 @cache
@@ -89,12 +90,17 @@ def _values(folder: Path, runs: str) -> pd.DataFrame:
 
 def _by_row(values: pd.DataFrame, table: Path) -> pd.DataFrame:
     """The values of the systems of a table, if it names its rows and their runs."""
+    names = _runs_of(table)
+    return values[values["system"].isin(names)].assign(system=lambda found: found["system"].map(names))
+
+
+def _runs_of(table: Path) -> dict[str, str]:
+    """The number of a table of the SSI paper and the row, such as ``"1: low-rank"``, by the system of its runs."""
     frame = pd.read_csv(table, keep_default_na=False)
     if not {"row", "run"} <= set(frame):
-        return values[:0]
+        return {}
     number = re.match(r"table(.*?)-(?!k\d|mates)", table.name)[1].replace("-k", ", k = ").replace("-mates", ", mates")
-    names = {run: f"{number}: {row}" for row, run in zip(frame["row"], frame["run"], strict=True)}
-    return values[values["system"].isin(names)].assign(system=lambda found: found["system"].map(names))
+    return {run: f"{number}: {row}" for row, run in zip(frame["row"], frame["run"], strict=True)}
 
 
 def read_folder(path: Path) -> ResultFolder:

@@ -19,6 +19,7 @@ ROW_KEYS = {  # of the tables that several runs may add rows to
     "curves.csv": ["system", "kind", "queries"],
     "costs.csv": ["system"],
 }
+NAMED = ["row"]  # of the tables of the SSI paper
 
 
 def keep(out: Path, kept: Path = KEPT) -> list[str]:
@@ -67,15 +68,26 @@ def _keep_values(path: Path, place: Path) -> None:
 
 
 def _keep_tables(folder: ResultFolder, place: Path, *, again: bool) -> None:
-    """Copy tables; those of ``ROW_KEYS`` get the new rows, and others are replaced if the same command wrote them."""
+    """Copy tables.
+
+    Those of ``ROW_KEYS``, and those whose rows are named, get the new rows; others are replaced if the same command
+    wrote them.
+    """
     shown = {f"{table}.md" for table in SHOWN.get(folder.pipeline, ())}
     for table in sorted(folder.path.iterdir()):
-        file = place / table.name
-        if file.exists() and table.name in ROW_KEYS:
-            rows = with_rows(*(pd.read_csv(path) for path in (file, table)), ROW_KEYS[table.name])
-            rows.to_csv(file, index=False)
+        file, keys = place / table.name, _row_keys(table)
+        if file.exists() and keys:
+            earlier, new = (pd.read_csv(path, keep_default_na=keys != NAMED) for path in (file, table))
+            with_rows(earlier, new, keys).to_csv(file, index=False)
         elif (table.suffix == ".csv" or table.name in shown) and (again or not file.exists()):
             shutil.copyfile(table, file)
+
+
+def _row_keys(table: Path) -> list[str]:
+    """The columns that tell the rows of a table apart, if several runs may add to it."""
+    if table.suffix == ".csv" and set(NAMED) <= set(pd.read_csv(table, nrows=0)):
+        return NAMED
+    return ROW_KEYS.get(table.name, [])
 
 
 def with_rows(earlier: pd.DataFrame, new: pd.DataFrame, keys: Iterable[str]) -> pd.DataFrame:

@@ -387,6 +387,37 @@ def test_what_may_have_been_trained_too_shortly_is_marked(tmp_path):
     assert page.endswith(UNFINISHED)
 
 
+def ssi_results(out, means, best):
+    """Table 1 of two systems, with their means and their best epoch of ten."""
+    values = np.linspace(0, 2, 30)
+    folder = save(
+        out, "ssi", "cacm", "runs-collection", {f"{run}, seed 1": mean * values for run, mean in means.items()}
+    )
+    frame = read_values(folder / "runs-collection" / "values.csv.gz").assign(measure="MAP")
+    SavedRuns(folder / "runs-collection", {}).save_values(frame)
+    rows = [{"system": name, "row": name, "run": name} for name in means]
+    pd.DataFrame(rows).to_csv(folder / "table1-collection.csv", index=False)
+    histories = [
+        pd.DataFrame({"epoch": range(11), "system": name, "seed": 1, "dev AP": -abs(np.arange(11) - best)})
+        for name in means
+    ]
+    pd.concat(histories).to_csv(folder / "histories.csv", index=False)
+
+
+def test_rows_of_several_runs_stand_in_one_table_of_ssi(tmp_path):
+    first, second, kept = (tmp_path / name for name in ("first", "second", "kept"))
+    ssi_results(first, {"full": 0.1, "low-rank": 0.2}, best=9)
+    ssi_results(second, {"low-rank": 0.3, "symmetric": 0.4}, best=5)
+    for out in (first, second):
+        keep(out, kept)
+    section = "".join(results.ssi_section("1", "Table 1", "collection", list(result_folders(kept))))
+    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ")]
+    cells = {row[0]: row[2] for row in rows}
+    assert cells["SSI: W unconstrained"] == "0.100 †"
+    assert (cells["SSI: U'V + I"], cells["SSI: U'U + I"]) == ("0.300", "0.400")
+    assert cells["TFIDF"] == "–"
+
+
 @pytest.fixture
 def costs():
     tables = {}
