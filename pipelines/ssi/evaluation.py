@@ -1,26 +1,24 @@
 """The measures of the SSI paper: rank loss, MAP and P@10, over linked and random documents or over all documents."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 import pyterrier as pt
-from ir_measures import AP, P
 
 from pipelines.common.collection import Split
 from pipelines.common.comparison import run_name
 from pipelines.common.runs import SavedRuns
 from pipelines.ssi.task import LinkTask
-from pt_neural._evaluation import RunEvaluator
 from pt_neural._frames import with_scores
-from pt_neural.experiment import RankLoss, per_query, with_standard_errors
+from pt_neural.experiment import per_query, with_standard_errors
 
 Setting = Literal["candidates", "collection"]
 SETTINGS: tuple[Setting, ...] = ("candidates", "collection")
-MEASURES = {"Rank loss, %": RankLoss, "MAP": AP, "P@10": P @ 10}
-DIGITS = {"Rank loss, %": 2, "MAP": 3, "P@10": 3}
+DIGITS = {"Rank loss, %": 2, "MAP": 3, "P@10": 3}  # of the measures
 DEPTH = 100  # documents per query in the run files
+COLUMNS = ("qid", "docno", "score")  # of a run
 QUERIES_PER_BLOCK = 50  # whose candidates are in memory at once
 
 
@@ -83,14 +81,8 @@ class Evaluation:
             topics = test.topics.iloc[start : start + QUERIES_PER_BLOCK].reset_index(drop=True)
             split = Split(topics, test.qrels[test.qrels["qid"].isin(topics["qid"])])
             run = self._run(ranker, split, start)
-            scores, values = run["score"].to_numpy(), []
-            for label, measure in MEASURES.items():
-                evaluate = RunEvaluator(run, split.qrels, topics["qid"], measure)
-                factor = 100 if label.endswith("%") else 1
-                values.append(
-                    pd.DataFrame({"qid": evaluate.qids, "measure": label, "value": factor * evaluate(scores)})
-                )
-            yield pd.concat(values, ignore_index=True), with_scores(run, scores).query(f"rank < {DEPTH}")
+            values = values_of(run, split)
+            yield values, best_of(run)
 
     def _run(self, ranker: Ranker, split: Split, start: int) -> pd.DataFrame:
         if self.setting == "candidates":
@@ -133,6 +125,58 @@ class Evaluation:
         return f"{queries}, their links and {self.random_documents:,} random documents re-ranked"
 
 
+def values_of(run: pd.DataFrame, split: Split) -> pd.DataFrame:
+    """The measures of each judged query: ``qid, measure, value``, from the ranks of its relevant documents alone.
+
+    They are those of ir_measures, whose evaluators take ten times as long for runs of all documents.
+
+    Args:
+        run: All candidates: ``qid, docno, score``.
+        split: The queries and links.
+    """
+    blocks, values = run.groupby("qid", sort=False).indices, []
+    docnos, scores = run["docno"].to_numpy(dtype=object), run["score"].to_numpy()
+    links = split.qrels[split.qrels["label"] > 0].groupby("qid")["docno"].agg(set)
+    for qid in split.topics["qid"][split.topics["qid"].isin(split.qrels["qid"])]:
+        rows, relevant = blocks.get(qid, np.empty(0, dtype=np.int64)), links.get(qid, set())
+        found = measures_of(docnos[rows], scores[rows], relevant)
+        values.append(pd.DataFrame({"qid": qid, "measure": list(DIGITS), "value": found}))
+    return pd.concat(values, ignore_index=True)
+
+
+def measures_of(docnos: np.ndarray, scores: np.ndarray, relevant: Collection[str]) -> tuple[float, float, float]:
+    """Rank loss in percent, average precision and precision at 10 of the candidates of a query.
+
+    As in trec_eval, the order is by scores in single precision, and ties by descending docno. Ties are half a pair of
+    rank loss, which takes scores as they are.
+    """
+    if not relevant:
+        return 0.0, 0.0, 0.0
+    is_relevant = np.isin(docnos, list(relevant))
+    single, others = scores.astype(np.float32), np.sort(scores[~is_relevant])
+    ranks, wrong = [], len(others) * float(len(relevant) - is_relevant.sum())  # in pairs that were not retrieved
+    for place in np.flatnonzero(is_relevant):
+        tied = np.flatnonzero(single == single[place])
+        ranks.append((single > single[place]).sum() + (docnos[tied] > docnos[place]).sum())
+        below, up_to = (np.searchsorted(others, scores[place], side) for side in ("left", "right"))
+        wrong += len(others) - (below + up_to) / 2
+    ranks = np.sort(ranks)
+    loss = wrong / max(len(others) * len(relevant), 1)
+    if not len(others):
+        loss = 1 - len(ranks) / len(relevant)
+    precision = (np.arange(1, len(ranks) + 1) / (ranks + 1)).sum() / len(relevant)
+    return 100 * loss, float(precision), float((ranks < 10).sum() / 10)
+
+
+def best_of(run: pd.DataFrame) -> pd.DataFrame:
+    """The best documents of each query, with their ranks."""
+    scores, blocks = run["score"].to_numpy(), run.groupby("qid", sort=False).indices.values()
+    least = [np.partition(scores[rows], -min(DEPTH, len(rows)))[-min(DEPTH, len(rows))] for rows in blocks]
+    kept = [rows[scores[rows] >= value] for rows, value in zip(blocks, least, strict=True)]
+    best = run.iloc[np.sort(np.concatenate([np.empty(0, dtype=np.int64), *kept]))]
+    return with_scores(best, best["score"].to_numpy()).query(f"rank < {DEPTH}")
+
+
 def completed(run: pd.DataFrame, topics: pd.DataFrame, docnos: pd.Index, excluded: pd.DataFrame) -> pd.DataFrame:
     """A run of all documents but the excluded ones; those that were not retrieved are below all others.
 
@@ -143,13 +187,13 @@ def completed(run: pd.DataFrame, topics: pd.DataFrame, docnos: pd.Index, exclude
         excluded: Documents to leave out: ``qid, docno``.
     """
     rows, unwanted = run.groupby("qid", sort=False).indices, excluded.groupby("qid")["docno"].agg(list)
-    numbers, scores, frames = docnos.get_indexer(run["docno"]), run["score"].to_numpy(), []
+    numbers, scores, parts = docnos.get_indexer(run["docno"]), run["score"].to_numpy(), []
     for qid in topics["qid"]:
         found = rows.get(qid, np.empty(0, dtype=np.int64))
         values = np.full(len(docnos), scores[found].min(initial=0) - 1)
         values[numbers[found]] = scores[found]
         kept = np.ones(len(docnos), dtype=bool)
         kept[docnos.get_indexer(unwanted.get(qid, []))] = False
-        names = np.full(kept.sum(), qid, dtype=object)
-        frames.append(pd.DataFrame({"qid": names, "docno": docnos[kept], "score": values[kept]}))
-    return pd.concat(frames, ignore_index=True)
+        parts.append((np.full(kept.sum(), qid, dtype=object), docnos.to_numpy()[kept], values[kept]))
+    columns = map(np.concatenate, zip(*parts, strict=True))
+    return pd.DataFrame({name: pd.Series(c, dtype=c.dtype) for name, c in zip(COLUMNS, columns, strict=True)})

@@ -6,15 +6,18 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
+from ir_measures import AP, P
 
-from pipelines.common.collection import load
+from pipelines.common.collection import Split, load
 from pipelines.common.runs import SavedRuns
 from pipelines.common.workspace import Workspace
 from pipelines.ssi import __main__ as ssi
 from pipelines.ssi import rankers
-from pipelines.ssi.evaluation import Evaluation, Ranker, completed
+from pipelines.ssi.evaluation import Evaluation, Ranker, best_of, completed, values_of
 from pipelines.ssi.tables import table_1, table_2, table_4
 from pipelines.ssi.task import LinkTask, page_texts
+from pt_neural._evaluation import RankLoss, RunEvaluator
+from pt_neural._frames import with_scores
 from tests.pipelines.conftest import SUBJECTS, write_collection
 
 SMALL = ["--epochs", "2", "--pair-epochs", "1", "--dim", "4", "--lsa-dims", "3", "--nonzeros", "5"]
@@ -194,6 +197,26 @@ def test_the_value_of_a_query_is_the_mean_over_seeds(task, overlap, tmp_path):
     evaluation = Evaluation(task.sample(20), "candidates", 1000, SavedRuns(tmp_path, {}))
     evaluation.add("both", {13: overlap, 14: Ranker(Backwards(), overlap.retriever)})
     np.testing.assert_allclose(evaluation.by_query("Rank loss, %", {"both": "both"})["both"], 50)
+
+
+def test_measures_are_those_of_ir_measures():
+    """With ties, relevant documents that are not candidates, and queries without candidates or relevant documents."""
+    random = np.random.default_rng(5)
+    qids, docnos = [f"q{number}" for number in range(30)], [f"d{number:03}" for number in range(150)]
+    run = pd.DataFrame([(q, d) for q in qids[:28] for d in docnos[: int(random.integers(1, 150))]])
+    run = run.set_axis(["qid", "docno"], axis=1).assign(score=random.integers(0, 40, len(run)) / 7)
+    qrels = pd.DataFrame([(q, d) for q in qids for d in random.choice(docnos, 4, replace=False)])
+    qrels = qrels.set_axis(["qid", "docno"], axis=1).assign(label=random.integers(0, 2, len(qrels)))
+    qrels.loc[qrels["qid"] == "q3", "label"] = 0
+    split = Split(pd.DataFrame({"qid": [*qids, "unjudged"], "query": "words"}), qrels)
+    found = values_of(run, split).pivot_table("value", "qid", "measure")
+    for label, measure, factor in (("Rank loss, %", RankLoss, 100), ("MAP", AP, 1), ("P@10", P @ 10, 1)):
+        evaluator = RunEvaluator(run, qrels, qids, measure)
+        expected = pd.Series(factor * evaluator(run["score"].to_numpy()), evaluator.qids)
+        np.testing.assert_allclose(found.loc[expected.index, label], expected, atol=1e-9)
+    best = best_of(run)
+    ranked = with_scores(run, run["score"].to_numpy())
+    pd.testing.assert_frame_equal(best, ranked[ranked["rank"] < 100])
 
 
 def test_documents_that_are_not_retrieved_tie_below_the_others():
