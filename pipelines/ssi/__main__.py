@@ -71,7 +71,7 @@ def options() -> argparse.Namespace:
     """The arguments of the pipeline."""
     arguments = parser(__doc__, "neural:pydocs/links")
     add_training(arguments)
-    arguments.set_defaults(epochs=60, queries=1000, batch_size=None)
+    arguments.set_defaults(epochs=150, queries=1000, batch_size=None)
     add = arguments.add_argument
     monolingual = [number for number in TABLES if number not in ACROSS_LANGUAGES]
     add("--tables", type=int, nargs="*", choices=TABLES, default=monolingual, help=listed(TABLES))
@@ -92,8 +92,8 @@ def options() -> argparse.Namespace:
     add("--dev-documents", type=int, default=500, help="random documents besides the links of a dev query")
     add("--dev-queries", type=int, default=500, help="dev queries evaluated after each epoch")
     add("--dev-measure", default="AP", help="measure that decides on the best epoch; RankLoss levels off earlier")
-    add("--patience", type=int, default=10, help="epochs without improvement before training stops")
-    add("--pair-epochs", type=int, default=15, help="epochs for a W that weighs pairs of words, or their hashes")
+    add("--patience", type=int, default=15, help="epochs without improvement before training stops")
+    add("--pair-epochs", type=int, default=50, help="epochs for a W that weighs pairs of words, or their hashes")
     add("--dim", type=int, default=100, help="N, rows of U and V (paper: 200)")
     add("--dims", type=int, nargs="*", default=[100, 200, 500], help="N in Table 4")
     add("--correlated-dim", type=int, default=300, help="N of both models of CFH, and of (U'V)_n + I beside it")
