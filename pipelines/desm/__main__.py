@@ -150,7 +150,10 @@ def print_orderings(workspace: Workspace) -> None:
 
 
 def embeddings(workspace: Workspace, dim: int, seed: int) -> dict[str, pn.EmbeddingSpaces]:
-    """Word embeddings trained on documents; and, if there are enough training queries, on them and on less text."""
+    """Word embeddings trained on documents; and, if there are enough training queries, on these and on less text.
+
+    The latter are a quarter of the queries, and a sample of documents with as many words as the queries.
+    """
     collection = workspace.collection
     corpora = {"documents": workspace.documents}
     if collection.train is not None and len(collection.train.topics) >= MIN_QUERIES:

@@ -63,8 +63,9 @@ paper's column means that the paper lacks a figure for at least one of the two s
 BESIDE = """\
 ## The papers' tables
 
-Ours is the mean over test queries, ± the standard deviation over seeds if there are several. A dash means that a row
-was not run, for instance because a collection has no training queries, or that the paper does not have it.
+Our values are means over test queries, ± the standard deviation over seeds if there are several; the SSI paper's ± is a
+standard error over queries. A dash means that a row was not run, for instance because a collection has no training
+queries, or that the paper does not report it.
 """
 LEARNED = """\
 ## What was learned

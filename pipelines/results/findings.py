@@ -14,34 +14,42 @@ HOLDS, NEARER, CAUSE, UNKNOWN = "holds", "nearer with more data", "cause shown",
 SECTION = f"""\
 ### Each finding
 
-These are the findings that the papers state in words, on systems that were run; what was not tested stands below. A
-finding *{HOLDS}* if the mean difference over the collections, each with the same weight, is significant (p < {LEVEL})
-and in the direction of the paper. The test says nothing about other collections, and many findings were tested on only
-one. If a collection was run in several settings, the row that is named first below counts, and rows "with recipes"
-count only where there is no other. A finding that does not hold is *{NEARER}* if the difference moves significantly in
-the direction of the paper, however far it still is: from the fewest to the most training queries of a learning curve,
-which counts for nothing else here unless the finding is about their number, or, for DESM, from a sample of the
-documents or queries to all of them, or, for SSI, from a quarter of the mates to all of them. For each of the others,
-either a run shows why it fails (*{CAUSE}*: the reasons stand under the tables below), or the reason is *{UNKNOWN}*.
-Differences are in the measure that is named; those of gains are relative.
+The table has findings that the papers state in words or that their tables show, for systems that we ran; those that
+were not tested are listed below it. A finding *{HOLDS}* if the mean difference over the collections, each with the same
+weight, is significant (p < {LEVEL}) and in the direction of the paper. The test says nothing about other collections,
+and many findings were tested on only one. If a collection was run in several settings, the row that is named first
+below counts, and rows "with recipes" count only where there is no other. A finding that does not hold is *{NEARER}* if
+the difference moves significantly in the direction of the paper, however far it still is. Three comparisons count as
+more data: from the fewest to the most training queries of a learning curve; for DESM, from a sample of the documents or
+a quarter of the queries to all of them, while the other side stays as it is; for SSI, from a quarter of the mates to
+all of them. Learning curves are used for nothing else here, except for findings about the number of training queries.
+For each of the others, either a run shows why it fails (*{CAUSE}*: the reasons stand under the tables below), or the
+reason is *{UNKNOWN}*. Differences are in the measure that is named; those of gains are relative.
+
+Where the models of the CLSM paper's Table 5 read unstemmed words, BM25 reads them, too, as in the paper; checks below
+compare the models with BM25 over stems. SSI scores by q'Wd. W is full, diagonal, sparse, or U'V + I with N rows in U
+and V, in (U'V)_n + I with columns only for the n most frequent words; hash kernels share a table of weights. Its rows
+are tested by MAP unless they say rank loss, by which some of them turn around (see the tables).
 """
 NOT_TESTED = """\
-What the papers state and is not in this table:
+Findings of the papers that are not in this table:
 
-- **DESM**: the test set of clicks (Tables 3 and 4), which these collections do not have. The feature distributions and
-  the errors (Figures 4 and 5) are pictures of `pipelines.desm`, without an ordering.
-- **CLSM**: more negatives, J = 50 against 4, and 500 topics, which take too long here; two networks against one that
-  queries and documents share (section 5.2), a row of the pipeline that was not run; that a window of 5 adds nothing to
-  one of 3, which is no ordering.
-- **Duet**: the test set without weights (Table 2), which needs queries with frequencies; the local part against term
-  dependencies, which differ in the two test sets; kinds of queries (Figures 5 and 6).
-- **Match-Tensor**: the area under the ROC curve and expected reciprocal rank (Figure 4), which are further below;
-  convolutions in the models with SSM (Table 3); examples (Table 5).
-- **SSI**: sparse W of 1,000 or 10 weights, N = 500, queries of 5 or 20 keywords, and larger dictionaries, which the
-  pipeline makes but which take too long for this page; advertisements (Table 11), which are private, and for which
-  titles stand here; equation 10 with few pairs across languages (section 4.3); overfitting (Figure 2). That Tables 3
-  and 4 have no differences, and that words and 2-grams together add nothing, are no orderings; for Tables 3 and 4 there
-  are checks.
+- **DESM**: the click-based test set (Tables 3 and 4), since these collections have no clicks. The distributions of
+  features and of errors (Figures 4 and 5) are pictures of `pipelines.desm`.
+- **CLSM**: more negatives (J = 50 against 4) and topic models with 500 topics, which take too long here; separate
+  networks for queries and documents against a shared one (section 5.2), a row of the pipeline that was not run; that a
+  window of 5 adds nothing to one of 3, which is a claim of no difference.
+- **Duet**: the difference between the weighted and the unweighted test set (Table 2), since these queries have no
+  frequencies; the local part against term dependencies (section 5), whose order differs between the two test sets;
+  kinds of queries (Figure 5) and the likeness of models (Figure 6).
+- **Match-Tensor**: the area under the ROC curve and expected reciprocal rank (Figure 4), which are among the tables
+  below; convolutions in the models with SSM (Table 3); examples (Table 5); that adding SSM to Match-Tensor hardly helps
+  (section 6.5), a claim of no difference.
+- **SSI**: sparse W of 1,000 or 10 weights a row, N = 500, queries of 5 or 20 keywords and larger dictionaries, which
+  the pipeline makes but which take too long for this page; advertisements (Table 11), which are private, so that titles
+  stand for them; equation 10 with few pairs across languages (section 4.3); overfitting (Figure 2). That partitioning
+  documents (Table 3) and the dimension N (Table 4) hardly matter, and that words and 2-grams together add nothing, are
+  claims of no difference; for the first two there are checks.
 """
 Outcomes = Mapping[Ordering, Mapping[str, Outcome]]  # by collection
 
@@ -143,5 +151,5 @@ def _row(finding: Finding) -> dict[str, str]:
         "collections": ", ".join(f"{(verdicts == name).sum()} {name}" for name in verdicts.unique()),
         "mean difference": f"{mean.better - mean.worse:+.4f} {measure}, {p_text(mean.p)}",
         "more data": ", ".join(f"{name}: {trend}" for name, trend in finding.trends.items()) or "–",
-        "": finding.status,
+        "verdict": finding.status,
     }

@@ -56,7 +56,7 @@ class ResultFolder:
         return _values(self.path, runs)
 
     def unfinished(self) -> set[str]:
-        """The systems, and rows of the SSI paper's tables, that may have been trained too shortly: ``UNFINISHED``."""
+        """Systems and rows of SSI's tables that may not have been trained for long enough, see ``UNFINISHED``."""
         return _unfinished(self.path)
 
 
@@ -72,7 +72,7 @@ def _unfinished(folder: Path) -> set[str]:
             best = dev.idxmin() if dev.name.endswith("RankLoss") else dev.idxmax()
             if history["epoch"].max() - best < LAST:
                 found.add(system)
-    rows = (row for table in folder.glob("table*.csv") for run, row in _runs_of(table).items() if run in found)
+    rows = (row for table in folder.glob("table*.csv") for run, row in _rows_by_system(table).items() if run in found)
     return found | set(rows)
 
 
@@ -90,12 +90,12 @@ def _values(folder: Path, runs: str) -> pd.DataFrame:
 
 def _by_row(values: pd.DataFrame, table: Path) -> pd.DataFrame:
     """The values of the systems of a table, if it names its rows and their runs."""
-    names = _runs_of(table)
+    names = _rows_by_system(table)
     return values[values["system"].isin(names)].assign(system=lambda found: found["system"].map(names))
 
 
-def _runs_of(table: Path) -> dict[str, str]:
-    """The number of a table of the SSI paper and the row, such as ``"1: low-rank"``, by the system of its runs."""
+def _rows_by_system(table: Path) -> dict[str, str]:
+    """The table and row of each system of a table of the SSI paper, such as ``"1: low-rank"``."""
     frame = pd.read_csv(table, keep_default_na=False)
     if not {"row", "run"} <= set(frame):
         return {}

@@ -19,7 +19,7 @@ ROW_KEYS = {  # of the tables that several runs may add rows to
     "curves.csv": ["system", "kind", "queries"],
     "costs.csv": ["system"],
 }
-NAMED = ["row"]  # of the tables of the SSI paper
+NAMED = ["row"]  # the key column of the SSI paper's tables
 
 
 def keep(out: Path, kept: Path = KEPT) -> list[str]:
@@ -70,13 +70,14 @@ def _keep_values(path: Path, place: Path) -> None:
 def _keep_tables(folder: ResultFolder, place: Path, *, again: bool) -> None:
     """Copy tables.
 
-    Those of ``ROW_KEYS``, and those whose rows are named, get the new rows; others are replaced if the same command
-    wrote them.
+    Those of ``ROW_KEYS``, and those whose rows are named, get the new rows; others are copied unless the table of
+    another command is there.
     """
     shown = {f"{table}.md" for table in SHOWN.get(folder.pipeline, ())}
     for table in sorted(folder.path.iterdir()):
         file, keys = place / table.name, _row_keys(table)
         if file.exists() and keys:
+            # Empty cells of named rows stay empty, since they are text beside numbers of the paper.
             earlier, new = (pd.read_csv(path, keep_default_na=keys != NAMED) for path in (file, table))
             with_rows(earlier, new, keys).to_csv(file, index=False)
         elif (table.suffix == ".csv" or table.name in shown) and (again or not file.exists()):

@@ -16,7 +16,7 @@ from pt_neural.experiment import per_query, with_standard_errors
 
 Setting = Literal["candidates", "collection"]
 SETTINGS: tuple[Setting, ...] = ("candidates", "collection")
-DIGITS = {"Rank loss, %": 2, "MAP": 3, "P@10": 3}  # of the measures
+DIGITS = {"Rank loss, %": 2, "MAP": 3, "P@10": 3}  # decimals shown, by measure
 DEPTH = 100  # documents per query in the run files
 COLUMNS = ("qid", "docno", "score")  # of a run
 QUERIES_PER_BLOCK = 50  # whose candidates are in memory at once
@@ -147,14 +147,17 @@ def values_of(run: pd.DataFrame, split: Split) -> pd.DataFrame:
 def measures_of(docnos: np.ndarray, scores: np.ndarray, relevant: Collection[str]) -> tuple[float, float, float]:
     """Rank loss in percent, average precision and precision at 10 of the candidates of a query.
 
-    As in trec_eval, the order is by scores in single precision, and ties by descending docno. Ties are half a pair of
-    rank loss, which takes scores as they are.
+    As in trec_eval, the order is by scores in single precision, and ties by descending docno. In the rank
+    loss, which compares scores in their own precision, a tie counts as half a wrong pair.
     """
     if not relevant:
         return 0.0, 0.0, 0.0
     is_relevant = np.isin(docnos, list(relevant))
     single, others = scores.astype(np.float32), np.sort(scores[~is_relevant])
-    ranks, wrong = [], len(others) * float(len(relevant) - is_relevant.sum())  # in pairs that were not retrieved
+    ranks, wrong = (
+        [],
+        len(others) * float(len(relevant) - is_relevant.sum()),
+    )  # pairs whose relevant document was not retrieved
     for place in np.flatnonzero(is_relevant):
         tied = np.flatnonzero(single == single[place])
         ranks.append((single > single[place]).sum() + (docnos[tied] > docnos[place]).sum())
@@ -169,7 +172,7 @@ def measures_of(docnos: np.ndarray, scores: np.ndarray, relevant: Collection[str
 
 
 def best_of(run: pd.DataFrame) -> pd.DataFrame:
-    """The best documents of each query, with their ranks."""
+    """The best ``DEPTH`` documents of each query, with their ranks."""
     scores, blocks = run["score"].to_numpy(), run.groupby("qid", sort=False).indices.values()
     least = [np.partition(scores[rows], -min(DEPTH, len(rows)))[-min(DEPTH, len(rows))] for rows in blocks]
     kept = [rows[scores[rows] >= value] for rows, value in zip(blocks, least, strict=True)]
