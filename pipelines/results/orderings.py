@@ -317,9 +317,9 @@ CLSM_NEGATIVES = {"J=50": "", "in-batch": "in-batch negatives", "J=4": "4 negati
 NEURAL = frozenset({"DRMM", "DSSM", "CDSSM", "DESM IN-OUT"})
 BASELINES = NEURAL | {"LSA", "BM25", "SDM", "QL"}
 CAPACITY = (
-    "not known. U'V + I has the higher MAP on neural:pydocs/links and full W on cpp-docs/links, both not significantly; "
-    "on debian/links, full W is better by .030. Without training links of test documents, U'V + I is better on the "
-    "first (check above). The paper suspects that full W has too much capacity for its links."
+    "not known. U'V + I has the higher MAP on neural:pydocs/links and full W on cpp-docs/links, both not "
+    "significantly; on debian/links, full W is better by .030. Without training links of test documents, U'V + I is "
+    "better on the first (check above). The paper suspects that full W has too much capacity for its links."
 )
 
 ORDERINGS = [
