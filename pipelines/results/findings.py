@@ -26,8 +26,8 @@ all of them. Learning curves are used for nothing else here, except for findings
 For each of the others, either a run shows why it fails (*{CAUSE}*: the reasons stand under the tables below), or the
 reason is *{UNKNOWN}*. Differences are in the measure that is named; those of gains are relative.
 
-Where the models of the CLSM paper's Table 5 read unstemmed words, BM25 reads them, too, as in the paper; checks below
-compare the models with BM25 over stems. SSI scores by q'Wd. W is full, diagonal, sparse, or U'V + I with N rows in U
+Where the models of the CLSM paper's Table 5 read unstemmed words, BM25 reads them, too; checks below compare the models
+with BM25 over stems. SSI scores by q'Wd. W is full, diagonal, sparse, or U'V + I with N rows in U
 and V, in (U'V)_n + I with columns only for the n most frequent words; hash kernels share a table of weights. Its rows
 are tested by MAP unless they say rank loss, by which some of them turn around (see the tables).
 """

@@ -933,7 +933,6 @@ ORDERINGS = [
         "9: cross+english",
         frozenset({"9: cross", "9: english"}),
         "MAP",
-        reason=TRANSLATED,
     ),
     Ordering(
         *("SSI", "Table 10", "with all words, SSI on translations is better than TFIDF of translations", *SSI),
