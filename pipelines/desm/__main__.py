@@ -24,6 +24,7 @@ from pipelines.common.comparison import Comparison, System, mean_curve, mixed_ov
 from pipelines.common.first_stage import PRIOR, LengthPrior, tuned_bm25
 from pipelines.common.workspace import Workspace, slug
 from pipelines.desm.figures import figures
+from pipelines.desm.paper import QUARTER, SAMPLE
 from pipelines.results.folders import ResultFolder
 from pipelines.results.orderings import ORDERINGS, outcome_of
 from pt_neural.experiment import AlphaCurve
@@ -41,8 +42,6 @@ VARIANTS = {  # spaces of query and document, and centring
     "IN-IN centred": ("in-in", "both"),
     "IN-OUT centred": ("in-out", "both"),
 }
-SAMPLE = "a sample of documents"  # with as many words as the training queries
-QUARTER = "a quarter of the queries"
 LESS = frozenset({f"trained on {SAMPLE}", f"trained on {QUARTER}"})  # only in Table 3
 MIN_QUERIES = 1000  # needed to train word embeddings on queries
 

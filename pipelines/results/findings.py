@@ -27,9 +27,9 @@ For each of the others, either a run shows why it fails (*{CAUSE}*: the reasons 
 reason is *{UNKNOWN}*. Differences are in the measure that is named; those of gains are relative.
 
 Where the models of the CLSM paper's Table 5 read unstemmed words, BM25 reads them, too; checks below compare the models
-with BM25 over stems. SSI scores by q'Wd. W is full, diagonal, sparse, or U'V + I with N rows in U
-and V, in (U'V)_n + I with columns only for the n most frequent words; hash kernels share a table of weights. Its rows
-are tested by MAP unless they say rank loss, by which some of them turn around (see the tables).
+with BM25 over stems. SSI scores by q'Wd. W is full, diagonal, sparse, or U'V + I with N rows in U and V, in
+(U'V)_n + I with columns only for the n most frequent words; hash kernels share a table of weights. Its rows are tested
+by MAP unless they say rank loss, by which some of them turn around (see the tables).
 """
 NOT_TESTED = """\
 Findings of the papers that are not in this table:

@@ -18,7 +18,6 @@ Setting = Literal["candidates", "collection"]
 SETTINGS: tuple[Setting, ...] = ("candidates", "collection")
 DIGITS = {"Rank loss, %": 2, "MAP": 3, "P@10": 3}  # decimals shown, by measure
 DEPTH = 100  # documents per query in the run files
-COLUMNS = ("qid", "docno", "score")  # of a run
 QUERIES_PER_BLOCK = 50  # whose candidates are in memory at once
 
 
@@ -81,8 +80,7 @@ class Evaluation:
             topics = test.topics.iloc[start : start + QUERIES_PER_BLOCK].reset_index(drop=True)
             split = Split(topics, test.qrels[test.qrels["qid"].isin(topics["qid"])])
             run = self._run(ranker, split, start)
-            values = values_of(run, split)
-            yield values, best_of(run)
+            yield values_of(run, split), best_of(run)
 
     def _run(self, ranker: Ranker, split: Split, start: int) -> pd.DataFrame:
         if self.setting == "candidates":
@@ -128,36 +126,34 @@ class Evaluation:
 def values_of(run: pd.DataFrame, split: Split) -> pd.DataFrame:
     """The measures of each judged query: ``qid, measure, value``, from the ranks of its relevant documents alone.
 
-    They are those of ir_measures, whose evaluators take ten times as long for runs of all documents.
+    They are those of ir_measures, whose evaluators sort all documents of a run.
 
     Args:
         run: All candidates: ``qid, docno, score``.
         split: The queries and links.
     """
-    blocks, values = run.groupby("qid", sort=False).indices, []
+    blocks, frames = run.groupby("qid", sort=False).indices, []
     docnos, scores = run["docno"].to_numpy(dtype=object), run["score"].to_numpy()
     links = split.qrels[split.qrels["label"] > 0].groupby("qid")["docno"].agg(set)
     for qid in split.topics["qid"][split.topics["qid"].isin(split.qrels["qid"])]:
         rows, relevant = blocks.get(qid, np.empty(0, dtype=np.int64)), links.get(qid, set())
         found = measures_of(docnos[rows], scores[rows], relevant)
-        values.append(pd.DataFrame({"qid": qid, "measure": list(DIGITS), "value": found}))
-    return pd.concat(values, ignore_index=True)
+        frames.append(pd.DataFrame({"qid": qid, "measure": list(DIGITS), "value": found}))
+    return pd.concat(frames, ignore_index=True)
 
 
 def measures_of(docnos: np.ndarray, scores: np.ndarray, relevant: Collection[str]) -> tuple[float, float, float]:
     """Rank loss in percent, average precision and precision at 10 of the candidates of a query.
 
-    As in trec_eval, the order is by scores in single precision, and ties by descending docno. In the rank
-    loss, which compares scores in their own precision, a tie counts as half a wrong pair.
+    As in trec_eval, the order is by scores in single precision, and ties by descending docno. In the rank loss, which
+    compares scores in their own precision, a tie counts as half a wrong pair.
     """
     if not relevant:
         return 0.0, 0.0, 0.0
     is_relevant = np.isin(docnos, list(relevant))
     single, others = scores.astype(np.float32), np.sort(scores[~is_relevant])
-    ranks, wrong = (
-        [],
-        len(others) * float(len(relevant) - is_relevant.sum()),
-    )  # pairs whose relevant document was not retrieved
+    wrong = float(len(others) * (len(relevant) - is_relevant.sum()))  # pairs whose relevant document is no candidate
+    ranks = []
     for place in np.flatnonzero(is_relevant):
         tied = np.flatnonzero(single == single[place])
         ranks.append((single > single[place]).sum() + (docnos[tied] > docnos[place]).sum())
@@ -198,5 +194,9 @@ def completed(run: pd.DataFrame, topics: pd.DataFrame, docnos: pd.Index, exclude
         kept = np.ones(len(docnos), dtype=bool)
         kept[docnos.get_indexer(unwanted.get(qid, []))] = False
         parts.append((np.full(kept.sum(), qid, dtype=object), docnos.to_numpy()[kept], values[kept]))
-    columns = map(np.concatenate, zip(*parts, strict=True))
-    return pd.DataFrame({name: pd.Series(c, dtype=c.dtype) for name, c in zip(COLUMNS, columns, strict=True)})
+    qids, names, values = map(np.concatenate, zip(*parts, strict=True))
+    objects = {
+        "qid": pd.Series(qids, dtype=object),
+        "docno": pd.Series(names, dtype=object),
+    }  # fast to group and look up
+    return pd.DataFrame({**objects, "score": values})
