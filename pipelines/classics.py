@@ -11,7 +11,6 @@ embeddings and stored vectors.
 import argparse
 import tempfile
 import time
-from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,7 +24,7 @@ from pipelines.common.arguments import add_recipes, parsed, parser
 from pipelines.common.comparison import Comparison, System, alpha_picture, mean_curve, tuned, tuned_by_seed
 from pipelines.common.costs import costs_figure
 from pipelines.common.first_stage import PRIOR, LengthPrior
-from pipelines.common.trained import ModelSpec, RecipeRankers, recipe_collection
+from pipelines.common.trained import STATISTICAL, ModelSpec, RecipeRankers, recipe_collection
 from pipelines.common.workspace import Workspace
 from pt_neural.experiment import AlphaCurve
 
@@ -35,16 +34,6 @@ TRAINED = (
     *("DSSM", "CLSM", "SSI", "SSM", "Duet", "DRMM", "MatchTensor"),
     *("KNRM", "ConvKNRM", "TK", "MatchPyramid", "PACRR", "ARCI", "ARCII", "DRMMTKS", "MVLSTM", "POSITDRMM", "ANMM"),
 )
-STATISTICAL: Mapping[str, Mapping[str, Any]] = {  # fitted to documents or to pairs of queries and documents
-    "TFIDF": {"sublinear_tf": True},
-    "LSA": {"dim": 200},
-    "PLSA": {"num_topics": 100},
-    "LDA": {"num_topics": 100},
-    "BLTM": {"num_topics": 100},
-    "WordTranslation": {},
-    "PhraseTranslation": {},
-}
-SEEDED = ("LSA", "PLSA", "LDA", "BLTM")
 MODELS = ("DESM", *STATISTICAL, *TRAINED)
 
 
@@ -126,8 +115,7 @@ class Rankers(RecipeRankers):
         if name in TRAINED:
             models: dict[int | None, Any] = dict(self.trained(ModelSpec(name, getattr(pn, name))))
         else:
-            seeds = self.arguments.seeds if name in SEEDED else [None]
-            models = {seed: self._fitted(name, seed) for seed in seeds}
+            models = {seed: self._fitted(name, seed) for seed in self.seeds_of(name)}
         mixed = f"BM25 + {name}"
         self.systems[name] = {seed: self.candidates >> model for seed, model in models.items()}
         mixtures = {seed: self.candidates >> pn.Mixture(model, normalise="minmax") for seed, model in models.items()}
@@ -141,16 +129,10 @@ class Rankers(RecipeRankers):
 
     def _fitted(self, name: str, seed: int | None) -> pt.Transformer:
         """A ranker that is fitted to documents, or to judged pairs of queries and documents."""
-        options = {"documents": self.documents, "fields": self.documents.fields}
         if name == "DESM":
-            return pn.DESM(self.spaces, **options)
-        print(name if seed is None else f"{name}, seed {seed}", flush=True)
-        own = {**STATISTICAL[name], **({} if seed is None else {"seed": seed})}
-        model = getattr(pn, name)(**own, **options)
-        examples = () if hasattr(model, "fit_corpus") else self.examples[:2]
-        fitted = self.workspace.fitted(model, *examples)
-        self._seconds[name, seed] = self.workspace.seconds_of_fitting(model, *examples)
-        return fitted
+            return pn.DESM(self.spaces, documents=self.documents, fields=self.documents.fields)
+        model, self._seconds[name, seed] = self.statistical(name, seed, self.examples[:2])
+        return model
 
     def _cost(self, name: str, seed: int | None, model: Any) -> Cost:
         """Measured once; word embeddings, which several rankers share, are left out."""

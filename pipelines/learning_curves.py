@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 import pt_neural as pn
 from pipelines.common.arguments import add_recipes, parsed, parser
 from pipelines.common.comparison import MAIN, Comparison, System, tuned_by_seed
-from pipelines.common.trained import ModelSpec, RecipeRankers, recipe_collection
+from pipelines.common.trained import STATISTICAL, ModelSpec, RecipeRankers, recipe_collection
 from pipelines.common.workspace import Workspace
 from pt_neural._pictures import COLOURS, MANY_TICKS, fit_labels, legend_outside, new_figure, plot_curve
 
@@ -36,6 +36,7 @@ ALL = {
     "SSI": ModelSpec("SSI", pn.SSI),
     "DRMM": ModelSpec("DRMM", pn.DRMM),
     "KNRM": ModelSpec("KNRM", pn.KNRM),
+    **{name: ModelSpec(name, getattr(pn, name)) for name in ("BLTM", "WordTranslation", "PhraseTranslation")},
 }
 
 
@@ -58,13 +59,15 @@ def main() -> None:
                 {"system": ALL[key].name, "kind": kind, "queries": size, str(MAIN): mean.mean(), "sd": mean.std()}
                 for kind, mean in zip(("alone", "mixed"), means, strict=True)
             ]
-            histories.append(rankers.histories())
+            if rankers.models:
+                histories.append(rankers.histories())
             rankers.models.clear()  # large networks add up
         frame = pd.DataFrame(rows)
         caption = f"{collection.label}: {MAIN} by the number of training queries{workspace.seeds_note}; BM25 {bm25:.4f}"
         workspace.save_table("curves", frame.round(4), caption)
         workspace.save_picture("curves", curves_figure(frame, bm25, f"{collection.label}{workspace.seeds_note}"))
-        pd.concat(histories).to_csv(workspace.results / "histories.csv", index=False)
+        if histories:
+            pd.concat(histories).to_csv(workspace.results / "histories.csv", index=False)
         workspace.save_settings(bm25=repr(rankers.bm25))
     print(f"\nThe table, runs and pictures are in {workspace.results}.")
 
@@ -91,7 +94,10 @@ class Rankers(RecipeRankers):
         pairs, qrels, *dev = self.examples
         qids = self._queries.head(size)
         sample = [frame[frame["qid"].isin(qids)] for frame in (pairs, qrels)]
-        models = self.trained(replace(spec, name=name), [*sample, *dev])
+        if spec.name in STATISTICAL:
+            models = {seed: self.statistical(spec.name, seed, sample)[0] for seed in self.seeds_of(spec.name)}
+        else:
+            models = self.trained(replace(spec, name=name), [*sample, *dev])
         mixtures = {seed: self.candidates >> pn.Mixture(model, normalise="minmax") for seed, model in models.items()}
         mixed, _ = tuned_by_seed(mixtures, self.collection, MAIN, self.arguments.seed)
         return {name: {seed: self.candidates >> model for seed, model in models.items()}, f"BM25 + {name}": mixed}

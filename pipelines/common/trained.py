@@ -19,6 +19,16 @@ from pipelines.common.workspace import Workspace
 
 TRAINING = {"dev_queries": 500}  # of rankers trained with recipes
 SMALL_TRAINING = {"max_groups": 2000, "dev_queries": 100}
+STATISTICAL: Mapping[str, Mapping[str, Any]] = {  # fitted to documents or to pairs of queries and documents
+    "TFIDF": {"sublinear_tf": True},
+    "LSA": {"dim": 200},
+    "PLSA": {"num_topics": 100},
+    "LDA": {"num_topics": 100},
+    "BLTM": {"num_topics": 100},
+    "WordTranslation": {},
+    "PhraseTranslation": {},
+}
+SEEDED = ("LSA", "PLSA", "LDA", "BLTM")
 
 
 @dataclass(frozen=True)
@@ -167,7 +177,7 @@ class TrainedRankers(TrainedModels):
 
 
 class RecipeRankers(TrainedRankers):
-    """Rankers that are trained with the settings of their recipes; see ``add_recipes``."""
+    """Rankers that are trained with the settings of their recipes, see ``add_recipes``; and statistical ones."""
 
     def _trained(self, spec: ModelSpec, seed: int, examples: Sequence[pd.DataFrame]) -> pt.Transformer:
         print(f"{spec.name}, seed {seed}", flush=True)
@@ -187,6 +197,29 @@ class RecipeRankers(TrainedRankers):
                 candidates = candidates[candidates["qid"].isin(qids)]
             examples = [candidates, *examples[1:]]
         return self.workspace.trained(model, *examples)
+
+    def seeds_of(self, name: str) -> Sequence[int | None]:
+        """The seeds of a ranker that is not trained by gradients; only None if it does not depend on one."""
+        return self.arguments.seeds if name in SEEDED else [None]
+
+    def statistical(
+        self, name: str, seed: int | None, examples: Sequence[pd.DataFrame]
+    ) -> tuple[pt.Transformer, float]:
+        """A ranker fitted to all documents, or to judged pairs of queries and documents.
+
+        Args:
+            name: One of ``STATISTICAL``.
+            seed: Its seed; None if it does not depend on one.
+            examples: The pairs: the first two arguments of ``fit``.
+
+        Returns:
+            The ranker, and the seconds that fitting it took.
+        """
+        print(name if seed is None else f"{name}, seed {seed}", flush=True)
+        options = {**STATISTICAL[name], **({} if seed is None else {"seed": seed})}
+        model = getattr(pn, name)(documents=self.documents, fields=self.documents.fields, **options)
+        given = () if hasattr(model, "fit_corpus") else examples
+        return self.workspace.fitted(model, *given), self.workspace.seconds_of_fitting(model, *given)
 
     @cached_property
     def spaces(self) -> pn.EmbeddingSpaces:

@@ -70,7 +70,7 @@ def curve_table(frame: pd.DataFrame, unfinished: set[str]) -> pd.DataFrame:
     rows = []
     for (kind, system), found in frame.groupby(["kind", "system"], sort=False):
         cells = {
-            f"{queries:,}": f"{value:.3f} ± {deviation:.3f}"
+            f"{queries:,}": f"{value:.3f}" + ("" if pd.isna(deviation) else f" ± {deviation:.3f}")
             for queries, value, deviation in zip(found["queries"], found[str(MAIN)], found["sd"], strict=True)
         }
         name = f"BM25 + {system}" if kind == "mixed" else system
