@@ -20,7 +20,7 @@ from pipelines.ssi.tables import Makers
 from pipelines.ssi.task import LinkTask, page_texts
 from pt_neural.text import tokenise
 
-LESS = 0.25  # of the mates, to see whether more of them help
+LESS = 0.25  # of the training pairs, to see whether more of them help
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,10 @@ class Languages:
     finding: bool
 
     def with_share(self, share: float) -> "Languages":
-        """The same with a share of the training queries, drawn at random, and of their mates."""
-        task = self.task.with_share(share)
+        """The same with a share of the training pairs, drawn at random, and only the mates of their queries."""
+        task, english = self.task.with_share(share), self.english.with_share(share)
         kept = self.mates["qid"].isin(task.collection.train.topics["qid"])
-        return replace(self, task=task, mates=self.mates[kept])
+        return replace(self, task=task, english=english, mates=self.mates[kept])
 
     @classmethod
     def of(cls, workspace: Workspace, arguments: argparse.Namespace, task: LinkTask) -> "Languages":
@@ -81,7 +81,7 @@ class LanguageRankers(Rankers):
     def __init__(self, workspace: Workspace, arguments: argparse.Namespace, languages: Languages, about: str = ""):
         super().__init__(workspace, arguments, languages.task, f", across languages{about}")
         self.languages = languages
-        self._english = Rankers(workspace, arguments, languages.english, ", English mates")
+        self._english = Rankers(workspace, arguments, languages.english, f", English mates{about}")
         self._english.models = self.models
 
     def table(self, limit: int | None, *, finding: bool) -> Makers:
@@ -94,10 +94,10 @@ class LanguageRankers(Rankers):
         if finding:
             yield partial(self.cl_lsa, limit)
             yield partial(self.cross, limit)
-            yield lambda: self._fewer("cl-lsa-quarter", self._fewer_mates.cl_lsa(limit))
-            yield lambda: self._fewer("cross-quarter", self._fewer_mates.cross(limit))
+            yield lambda: self._fewer("cl-lsa-quarter", self._with_fewer.cl_lsa(limit))
+            yield lambda: self._fewer("cross-quarter", self._with_fewer.cross(limit))
             return
-        english = self._english
+        english, few = self._english, self._with_fewer._english
         lsa_limit = limit or self.arguments.frequent_terms
         yield lambda: self._translated(english.tfidf(limit))
         if limit:
@@ -107,24 +107,35 @@ class LanguageRankers(Rankers):
         yield lambda: self._translated(english.mixture(limit, lsa_limit))
         if limit:
             yield partial(self.cl_lsa, limit)
-            yield lambda: self._mixed("cl-lsa+tfidf", self.cl_lsa(limit), english.tfidf(limit))
+            yield lambda: self._mixed("cl-lsa+tfidf", self.cl_lsa(limit), self._translated(english.tfidf(limit)))
         yield lambda: self._translated(english.low_rank(limit, key="english"))
         if limit:
             yield lambda: self._by_words("words-english", english.low_rank(limit))
         yield partial(self.cross, limit)
         yield partial(self.cross, limit, regularised=True)
-        yield lambda: self._mixed("cross+tfidf", self.cross(limit), english.tfidf(limit))
-        yield lambda: self._mixed("cross+english", self.cross(limit), english.low_rank(limit))
+        yield lambda: self._mixed("cross+tfidf", self.cross(limit), self._translated(english.tfidf(limit)))
+        yield lambda: self._mixed("cross+english", self.cross(limit), self._translated(english.low_rank(limit)))
+        if limit:
+            by_words = partial(self._by_words, "")
+            yield lambda: self._mixed("cross+words", self.cross(limit), by_words(english.tfidf(limit)))
+            yield lambda: self._mixed("cross+words-english", self.cross(limit), by_words(english.low_rank(limit)))
+            yield lambda: self._fewer("english-quarter", self._translated(few.low_rank(limit)))
+            yield lambda: self._fewer("cross-quarter", self._with_fewer.cross(limit))
 
     @cached_property
-    def _fewer_mates(self) -> "LanguageRankers":
-        about, languages = f", {LESS:.0%} of the mates", self.languages.with_share(LESS)
+    def _with_fewer(self) -> "LanguageRankers":
+        about, languages = f", {LESS:.0%} of the {self._pairs}", self.languages.with_share(LESS)
         rankers = LanguageRankers(self.workspace, self.arguments, languages, about)
         rankers.models = self.models
         return rankers
 
     def _fewer(self, key: str, row: Row) -> Row:
-        return replace(row, key=key, name=f"{row.name}, {len(self._fewer_mates.languages.mates):,} mates")
+        number = len(self._with_fewer.task.collection.train.qrels)
+        return replace(row, key=key, name=f"{row.name}, {number:,} {self._pairs}")
+
+    @property
+    def _pairs(self) -> str:
+        return "mates" if self.languages.finding else "links"
 
     def cl_lsa(self, limit: int | None) -> Row:
         """LSA of queries joined with their mates (CL-LSI), with the dimensions of the smallest dev rank loss."""
@@ -164,8 +175,7 @@ class LanguageRankers(Rankers):
         return self.ssi(key, name, parameters, "low-rank", limit, **options)
 
     def _mixed(self, key: str, a: Row, b: Row) -> Row:
-        """A mixture of a ranker across languages and one of English mates, with the same seeds."""
-        b = self._translated(b)
+        """A mixture of a ranker across languages and one of translated queries, with the same seeds."""
         mixed = {
             # The scores of a W without I are not on the scale of cosines.
             seed: self.mixed(ranker, b.rankers.get(seed, next(iter(b.rankers.values()))), "zscore")

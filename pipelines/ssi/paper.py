@@ -52,10 +52,13 @@ NAMES = {
     "english": "SSI on translations",
     "words-english": "SSI, translated by words",
     "cross": "SSI across languages",
-    "cl-lsa-quarter": "CL-LSA, a quarter of the mates",
-    "cross-quarter": "SSI across languages, a quarter of the mates",
+    "cl-lsa-quarter": "CL-LSA, a quarter of the pairs",
+    "english-quarter": "SSI on translations, a quarter of the pairs",
+    "cross-quarter": "SSI across languages, a quarter of the pairs",
     "cross+tfidf": "SSI across languages + TFIDF of translations",
     "cross+english": "SSI across languages + SSI on translations",
+    "cross+words": "SSI across languages + TFIDF, translated by words",
+    "cross+words-english": "SSI across languages + SSI, translated by words",
 }
 
 TABLES: dict[str, dict[str, tuple[str, str, str, str]]] = {
@@ -148,6 +151,10 @@ TABLES: dict[str, dict[str, tuple[str, str, str, str]]] = {
         "cross": ("", "0.96", "0.438±0.009", "0.351±0.009"),
         "cross+tfidf": ("", "0.75", "0.493±0.009", "0.377±0.009"),
         "cross+english": ("", "0.63", "0.524±0.009", "0.386±0.009"),
+        "cross+words": ("", "", "", ""),
+        "cross+words-english": ("", "", "", ""),
+        "english-quarter": ("", "", "", ""),
+        "cross-quarter": ("", "", "", ""),
     },
     "9, mates": {
         "cl-lsa": ("", "0.81", "", ""),

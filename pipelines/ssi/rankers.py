@@ -142,15 +142,16 @@ class Rankers(TrainedModels):
         return self._row("mixture", name, limit, f"{lsa.dim} × {self.words(lsa_limit):,} + 1", self._once(ranker))
 
     def mixed(self, a: Ranker, b: Ranker, normalise: str | None = None) -> tuple[Ranker, float, float]:
-        """A mixture with the alpha of the smallest rank loss on dev queries; alpha; and that loss."""
+        """A mixture with the alpha of the smallest rank loss on dev queries; alpha; and that loss.
+
+        Its retriever scores all documents by both sides, as a mixture of two retrievers could not: normalised scores
+        depend on the documents that a side returns.
+        """
         mixture, dev = pn.Mixture(a.reranker, b.reranker, normalise=normalise), self.task.collection.dev
         curve = pn.tune_alpha(mixture, self.dev_candidates, dev.qrels, RankLoss, points=ALPHAS)
-
-        def retriever(number: int) -> pt.Transformer:
-            options = {"missing": "zero", "normalise": normalise}
-            return pn.Mixture(a.retriever(number), b.retriever(number), curve.alpha, **options)
-
-        return Ranker(mixture, retriever), curve.alpha, curve.per_query.loc[curve.alpha].mean()
+        everything = pt.apply.generic(lambda topics: topics.merge(self.task.docnos.to_frame(name="docno"), how="cross"))
+        ranker = Ranker(mixture, lambda number: everything >> mixture % number)
+        return ranker, curve.alpha, curve.per_query.loc[curve.alpha].mean()
 
     def ssi(
         self,
