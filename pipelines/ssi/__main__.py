@@ -17,6 +17,7 @@ mates; models learn from all mates of training queries, or from a quarter of the
 import argparse
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 
 import pandas as pd
 
@@ -166,7 +167,7 @@ class Results:
     def save_table_3(self) -> None:
         """Training on links of all documents, or without those of test documents; the test links are the same.
 
-        The latter may be fewer, so a row trains on as many links of all documents. W unconstrained has rows, too.
+        The latter may be fewer, so a row trains on as many links of all documents. Other kinds of W have rows, too.
         """
         apart = self.all.apart_from_test_documents().sample(self.arguments.queries)
         numbers = [len(task.collection.train.qrels) for task in (apart, self.task)]
@@ -181,6 +182,7 @@ class Results:
             lambda: self._partitioned("fewer-links", sampled, sampled.low_rank),
             lambda: self._partitioned("links-full", self.rankers, self.rankers.full),
             lambda: self._partitioned("documents-full", without, without.full),
+            lambda: self._partitioned("documents-symmetric", without, partial(without.low_rank, kind="symmetric")),
         ]
         evaluations = self._evaluations(apart, "-apart")
         self._save(3, f"test links between test documents, {self._limited}", without, makers, evaluations)
@@ -188,7 +190,7 @@ class Results:
 
     def _partitioned(self, key: str, rankers: Rankers, make: Callable[[int], Row]) -> Row:
         row, number = make(self.arguments.max_terms), len(rankers.task.collection.train.qrels)
-        what = key.removesuffix("-full").replace("fewer-links", "links, sampled")
+        what = "links, sampled" if key == "fewer-links" else key.partition("-")[0]
         return replace(row, key=key, name=f"{row.name}, partitioned {what}, {number:,} training links")
 
     def save_table_4(self) -> None:

@@ -44,6 +44,7 @@ NAMES = {
     "fewer-links": "SSI: U'V + I, links partitioned, as many as for documents",
     "links-full": "SSI: W unconstrained, links partitioned",
     "documents-full": "SSI: W unconstrained, documents partitioned",
+    "documents-symmetric": "SSI: U'U + I, documents partitioned",
     **{f"symmetric-{dim}": f"SSI: U'U + I, N = {dim}" for dim in (100, 200, 500)},
     **{f"low-rank-{dim}": f"SSI: U'V + I, N = {dim}" for dim in (100, 200, 500)},
     "cl-lsa": "CL-LSA",
@@ -106,6 +107,7 @@ TABLES: dict[str, dict[str, tuple[str, str, str, str]]] = {
         "fewer-links": ("", "", "", ""),
         "links-full": ("", "", "", ""),
         "documents-full": ("", "", "", ""),
+        "documents-symmetric": ("", "", "", ""),
     },
     "4": {
         "symmetric-100": ("100", "0.407", "0.506±0.012", "0.225±0.007"),
