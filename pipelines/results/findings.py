@@ -94,7 +94,7 @@ def findings_of(outcomes: Outcomes, folders: Sequence[ResultFolder]) -> list[Fin
     findings = []
     for key, orderings in together.items():
         found: dict[str, Outcome] = {}
-        for ordering in orderings:
+        for ordering in (each for each in orderings if each.measure == orderings[0].measure):
             for collection, outcome in outcomes[ordering].items():
                 if outcome.verdict is not None:
                     found.setdefault(collection, outcome)

@@ -238,7 +238,7 @@ WITHOUT_SEED = {
     *("BM25", "QL", "SDM", "ULM", "ULM, words as below", "MRF", "LCE", "WTM", "PTM (maxlen=3)"),
     *("WordTranslation", "PhraseTranslation", "BM25 + length prior", "BM25, words as below"),
     *("title", "text"),  # BM25 over a field
-    *("LSA", "TFIDF", "tfidf", "qe", "lsa", "mixture", "cl-lsa", "cl-lsa-quarter", "words"),
+    *("LSA", "TFIDF", "tfidf", "qe", "lsa", "mixture", "cl-lsa", "cl-lsa+tfidf", "cl-lsa-quarter", "words"),
 }
 
 DESM = "DESM ({}, trained on {})"
