@@ -16,7 +16,7 @@ from ir_measures import nDCG
 
 from pipelines.clsm.contexts import context_table
 from pipelines.clsm.figures import figures, text_lengths
-from pipelines.clsm.rankers import DEPTH, LEARNED, MIXED, SETTINGS, WORDS, Rankers
+from pipelines.clsm.rankers import DEPTH, LEARNED, MIXED, SETTINGS, SPLIT, Rankers
 from pipelines.common import statistical
 from pipelines.common.arguments import parsed, training_parser
 from pipelines.common.collection import Split
@@ -26,8 +26,8 @@ from pipelines.common.trained import training_collection
 from pipelines.common.workspace import Workspace
 
 MEASURES = [nDCG @ 1, nDCG @ 3, nDCG @ 10]
-UNTRAINED = [WORDS, *(key for key in statistical.PAPER if key not in statistical.LEARNED), "lsa"]
-ROWS = [WORDS, *statistical.PAPER, *LEARNED, "lsa", *MIXED]
+UNTRAINED = [*SPLIT, *(key for key in statistical.PAPER if key not in statistical.LEARNED), "lsa"]
+ROWS = [*SPLIT, *statistical.PAPER, *LEARNED, "lsa", *MIXED]
 # The paper has two networks, and max pooling.
 DEFAULT = [row for row in ROWS if "shared" not in row and "sum" not in row]
 PAIRS = [("dssm-50", "clsm-50"), ("dssm", "clsm"), ("dssm-4", "clsm-4"), ("dssm-shared", "clsm-shared")]

@@ -16,7 +16,7 @@ from pipelines.common.workspace import Workspace
 from pt_neural.experiment import AlphaCurve
 
 SETTINGS = ("telescoped", "all-documents")
-WORDS = "bm25-words"  # BM25 without stemming and with stop words, as the rows below it read text
+SPLIT = {"bm25-words": ("BM25, words as below", "words"), "bm25-stems": ("BM25, stems of words as below", "stems")}
 DEPTH = 100  # documents per query in the runs over all documents
 
 
@@ -73,9 +73,10 @@ class Rankers(TrainedRankers):
             return self.mixed(LEARNED[MIXED[key]])
         if key == "lsa":
             return self.lsa()
-        if key == WORDS:
-            bm25 = tuned_bm25(self.workspace, self.arguments.fields, analysed=False)
-            return self._put("BM25, words as below", self.candidates >> bm25, bm25 % DEPTH)
+        if key in SPLIT:
+            name, split = SPLIT[key]
+            bm25 = tuned_bm25(self.workspace, self.arguments.fields, split=split)
+            return self._put(name, self.candidates >> bm25, bm25 % DEPTH)
         name, reranker, retriever = self.statistical.systems(key)
         retrievers = {seed: each % DEPTH for seed, each in by_seed(retriever).items()}
         return self._put(name, reranker, retrievers)

@@ -1,6 +1,7 @@
 """BM25 with tuned settings, BM25 over the words that networks read, and BM25 with a prior for short documents."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from itertools import product
 from typing import Any
@@ -13,7 +14,7 @@ from scipy.sparse import csr_array
 
 import pt_neural as pn
 from pipelines.common.collection import FIELDS, Split
-from pipelines.common.workspace import Workspace
+from pipelines.common.workspace import SplitText, Workspace, split_text
 from pt_neural._evaluation import RunEvaluator
 from pt_neural._frames import with_scores
 from pt_neural.experiment.alpha import assign_folds
@@ -27,7 +28,9 @@ QUERIES = 300  # at most, to choose on
 FOLDS = 5  # as for alpha
 
 
-def tuned_bm25(workspace: Workspace, fields: Sequence[str] = FIELDS, *, analysed: bool = True) -> pt.Transformer:
+def tuned_bm25(
+    workspace: Workspace, fields: Sequence[str] = FIELDS, *, split: SplitText | None = None
+) -> pt.Transformer:
     """BM25 with the k1 and b of the best nDCG@10 on dev queries, chosen once and printed.
 
     Without dev queries they are chosen on training queries; and if there are only test queries by five folds, so that
@@ -36,20 +39,22 @@ def tuned_bm25(workspace: Workspace, fields: Sequence[str] = FIELDS, *, analysed
     Args:
         workspace: Where the index and the choice are kept.
         fields: The fields of the index.
-        analysed: Whether words are stemmed, and stop words left out.
+        split: How texts are split; see ``Workspace.index``.
     """
-    index, name = workspace.index(fields, analysed=analysed), "bm25" if analysed else "bm25 over words"
+    index, name = workspace.index(fields, split=split), f"bm25 over split {split}" if split else "bm25"
     collection, seed = workspace.collection, workspace.arguments.seed
+    queries = pt.apply.generic(lambda frame: frame.assign(query=frame["query"].map(split_text if split else str)))
     if collection.for_choices is not None:
-        split = collection.for_choices.sample(QUERIES, seed)
-        chosen = workspace.chosen(name, partial(_best, index, split), fields, split.topics["qid"].tolist())
-        bm25 = index.bm25(**chosen)
+        known = collection.for_choices.sample(QUERIES, seed)
+        choose = partial(_best, index, replace(known, topics=queries(known.topics)))
+        bm25 = index.bm25(**workspace.chosen(name, choose, fields, known.topics["qid"].tolist()))
     else:
-        choose = partial(_best_by_fold, index, collection.test, seed)
-        chosen = workspace.chosen(f"{name} by fold", choose, fields, collection.test.topics["qid"].tolist())
+        known = collection.test
+        choose = partial(_best_by_fold, index, replace(known, topics=queries(known.topics)), seed)
+        chosen = workspace.chosen(f"{name} by fold", choose, fields, known.topics["qid"].tolist())
         bm25 = BM25ByFold(index, **chosen)
     print(f"BM25: {bm25!r}", flush=True)
-    return bm25
+    return queries >> bm25 if split else bm25
 
 
 def _best(index: pn.LuceneIndex, split: Split) -> dict[str, float]:

@@ -1,7 +1,7 @@
 """Rankers that count words: query likelihood, term dependencies, topics, translations.
 
 Their few free settings are tuned on the dev queries, as in the CLSM paper, whose Table 5 has them all; without dev
-queries they keep their defaults.
+queries by five folds of the test queries, as BM25's are, so that each query has settings that were chosen without it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,17 +9,23 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pyterrier as pt
 
 import pt_neural as pn
+from pipelines.common.collection import Split
 from pipelines.common.comparison import System
-from pipelines.common.first_stage import K1, B, WordBM25
+from pipelines.common.first_stage import FOLDS, K1, B, WordBM25
 from pipelines.common.trained import TrainedRankers
+from pt_neural.experiment.alpha import assign_folds
 
-SMOOTHING = {"mu": [30, 100, 300, 1000]}
+SMOOTHING = {"mu": [10, 30, 100, 300, 1000, 3000]}
 MIXED = {**SMOOTHING, "unigram_weight": [0.9, 0.7, 0.5, 0.3]}
 DEPENDENCIES = {"weights": [(0.95, 0.04, 0.01), (0.85, 0.10, 0.05), (0.70, 0.20, 0.10), (0.50, 0.30, 0.20)]}
 EXPANSION = {"original_weight": [0.9, 0.7, 0.5], "collection_weight": [0.0, 0.1]}
+PHRASES = {"phrase_weight": [0.1, 0.2, 0.4, 0.7]}
+Grid = Mapping[str, Sequence[Any]]  # the values of each setting
 DEV_QUERIES = 500  # at most, to choose settings on
 
 
@@ -72,6 +78,8 @@ class StatisticalRankers:
 
     def systems(self, key: str) -> tuple[str, System, System]:
         """The name of a row, its re-ranker of the candidates, and its retriever over all documents; for each seed."""
+        if self.collection.dev is None:
+            return self._by_fold(key)
         if key == "lce":
             return LUCENE[key], self.candidates >> self._expanded, self._lce >> self._sdm
         if key in LUCENE:
@@ -80,6 +88,26 @@ class StatisticalRankers:
         name, models = self._fitted(key)
         rerankers = {seed: self.candidates >> model for seed, model in models.items()}
         return name, rerankers, {seed: model.retriever(self.documents) for seed, model in models.items()}
+
+    def _by_fold(self, key: str) -> tuple[str, System, System]:
+        """The same if there are only test queries."""
+        if key not in LUCENE:
+            row = STATISTICAL[key]
+            models, grid = self._models(key, row), SMOOTHING if key == UNIGRAM else MIXED
+            rerankers = {seed: self._folded(self.candidates >> model, {model: grid}) for seed, model in models.items()}
+            retrievers = {
+                seed: self._folded(model.retriever(self.documents), {model: grid}) for seed, model in models.items()
+            }
+            return row.name, rerankers, retrievers
+        first = self.index.ql() if key == "ql" else self.index.sdm(base="ql")
+        ranker, grids = first, {first: {**SMOOTHING, **DEPENDENCIES} if key == "sdm" else SMOOTHING}
+        if key == "lce":
+            lce = pn.LatentConceptExpansion(self.index, sdm=first, keep_documents=True)
+            ranker, grids[lce] = first >> lce >> first, EXPANSION
+        return LUCENE[key], self._folded(self.candidates >> ranker, grids), self._folded(ranker, grids)
+
+    def _folded(self, ranker: pt.Transformer, grids: Mapping[pt.Transformer, Grid]) -> pt.Transformer:
+        return TunedByFold(ranker, grids, self.collection.test, self.arguments.seed)
 
     def over_words_read(self, key: str) -> System:
         """The candidates, re-ranked by BM25 over the words that the networks of the pipeline read."""
@@ -105,17 +133,22 @@ class StatisticalRankers:
         return self._sdm >> self._lce >> self._sdm
 
     def _fitted(self, key: str) -> tuple[str, dict[int | None, pt.Transformer]]:
-        """A row's model for each seed, or one under None if it has no seed; settings are those tuned for the first."""
+        """A row's models; their settings are those tuned for the first."""
         row = STATISTICAL[key]
-        seeds = self.arguments.seeds if row.seeded else [None]
-        models = {seed: self._fitted_with(key, row, {} if seed is None else {"seed": seed}) for seed in seeds}
-        grid = SMOOTHING if key == UNIGRAM else MIXED
+        models, grid = self._models(key, row), SMOOTHING if key == UNIGRAM else MIXED
         first, *others = models.values()
         tuned = self.tuned(row.name, first, grid)
+        if key == "ptm":  # after the others, since all together would be too many
+            tuned = self.tuned(f"{row.name}, phrases", tuned, PHRASES)
         for model in others:
             for parameter in grid:
                 setattr(model, parameter, getattr(tuned, parameter))
         return row.name, models
+
+    def _models(self, key: str, row: Statistical) -> dict[int | None, pt.Transformer]:
+        """A row's model for each seed, or one under None if it has no seed."""
+        seeds = self.arguments.seeds if row.seeded else [None]
+        return {seed: self._fitted_with(key, row, {} if seed is None else {"seed": seed}) for seed in seeds}
 
     def _fitted_with(self, key: str, row: Statistical, seed: dict[str, int]) -> pt.Transformer:
         options = {**row.options, **seed}
@@ -126,7 +159,7 @@ class StatisticalRankers:
         return self.workspace.fitted(model, *self.rankers.examples[:2], documents=self.documents)
 
     def tuned(
-        self, name: str, model: pt.Transformer, grid: Mapping[str, Sequence], ranker: pt.Transformer | None = None
+        self, name: str, model: pt.Transformer, grid: Grid, ranker: pt.Transformer | None = None
     ) -> pt.Transformer:
         """The model with the settings by which it, or the ranker that it is part of, re-ranks the dev queries best."""
         if self.collection.dev is not None:
@@ -136,11 +169,36 @@ class StatisticalRankers:
         self.settings[name] = {parameter: getattr(model, parameter) for parameter in grid}
         return model
 
-    def _search(
-        self, name: str, model: pt.Transformer, grid: Mapping[str, Sequence], ranker: pt.Transformer
-    ) -> dict[str, Any]:
+    def _search(self, name: str, model: pt.Transformer, grid: Grid, ranker: pt.Transformer) -> dict[str, Any]:
         dev = self.collection.dev.sample(DEV_QUERIES, self.arguments.seed)
         print(f"{name}: choosing settings on {len(dev.topics):,} dev queries", flush=True)
         candidates = pt.Transformer.from_df(self.candidates.transform(dev.topics))
         pt.GridSearch(candidates >> ranker, {model: dict(grid)}, dev.topics, dev.qrels, "ndcg_cut_10")
         return {parameter: getattr(model, parameter) for parameter in grid}
+
+
+class TunedByFold(pt.Transformer):
+    """A ranker whose settings for each query were chosen on the other folds of the queries.
+
+    Args:
+        ranker: Finds documents for queries.
+        grids: The settings to choose from, by the part of the ranker that has them.
+        split: The queries and judgements.
+        seed: Seed of the folds.
+    """
+
+    def __init__(self, ranker: pt.Transformer, grids: Mapping[pt.Transformer, Grid], split: Split, seed: int):
+        self.ranker, self.grids, self.split, self.seed = ranker, grids, split, seed
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """The results of those queries that are in the split."""
+        return self._run[self._run["qid"].isin(inp["qid"])].reset_index(drop=True)
+
+    @cached_property
+    def _run(self) -> pd.DataFrame:
+        topics = self.split.judged
+        fold_of = np.array(assign_folds(FOLDS, topics["qid"].tolist(), self.seed))
+        folds = [topics[fold_of == fold] for fold in range(FOLDS)]
+        grids = {model: dict(grid) for model, grid in self.grids.items()}
+        run, _ = pt.KFoldGridSearch(self.ranker, grids, folds, self.split.qrels, "ndcg_cut_10")
+        return run

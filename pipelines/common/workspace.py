@@ -6,14 +6,14 @@ import json
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -25,7 +25,9 @@ from pipelines.common.arguments import as_json, command, package_versions, run_s
 from pipelines.common.collection import FIELDS, Collection, with_pseudo_queries
 from pipelines.common.runs import SavedRuns, write_whole
 from pt_neural._pictures import DPI
+from pt_neural.text import tokenise
 
+SplitText = Literal["stems", "words"]
 SETTINGS = "settings.json"
 PSEUDO_DEV = 500  # pseudo-queries at most to stop training by
 
@@ -90,12 +92,21 @@ class Workspace:
     def _seconds(self, name: str) -> Path:
         return self.artifacts / f"{name}.seconds"
 
-    def index(self, fields: Sequence[str] = FIELDS, *, analysed: bool = True) -> pn.LuceneIndex:
-        """The Lucene index of the collection; if not ``analysed``, with all words and without stemming."""
-        options = {} if analysed else {"stemmer": "none", "stopwords": "none"}
+    def index(self, fields: Sequence[str] = FIELDS, *, split: SplitText | None = None) -> pn.LuceneIndex:
+        """The Lucene index of the collection.
+
+        Args:
+            fields: The fields of a document.
+            split: None for Lucene's own tokens, which are stemmed and without stop words; else texts are split as our
+                models split them, as queries must be, too: into ``"stems"``, the same of other tokens, or ``"words"``,
+                with stop words and without stemming.
+        """
+        options = {"stemmer": "none", "stopwords": "none"} if split == "words" else {}
         return self.built(
-            _with_fields("lucene" if analysed else "lucene-words", fields),
-            lambda path: pn.LuceneIndex(path).index(self.documents(), fields=fields, **options),
+            _with_fields(f"lucene-split-{split}" if split else "lucene", fields),
+            lambda path: pn.LuceneIndex(path).index(
+                map(split_document, self.documents()) if split else self.documents(), fields=fields, **options
+            ),
             pn.LuceneIndex,
         )
 
@@ -296,6 +307,16 @@ class Workspace:
             "seconds": round(time.perf_counter() - self._started, 1),
         }
         (self.results / SETTINGS).write_text(as_json(settings), encoding="utf-8")
+
+
+def split_document(document: Mapping[str, str]) -> dict[str, str]:
+    """A document with the words of its texts apart."""
+    return {name: text if name == "docno" else split_text(text) for name, text in document.items()}
+
+
+def split_text(text: str) -> str:
+    """The words that our models read, with a space between them; Lucene leaves ``numpy.linalg.norm`` whole."""
+    return " ".join(tokenise(text))
 
 
 def slug(text: str) -> str:

@@ -20,11 +20,25 @@ from pipelines.common.comparison import Comparison
 from pipelines.common.runs import SavedRuns
 
 SMALL = {"DSSM": {"layers": (16, 8)}, "CLSM": {"filters": 16, "dim": 8}, "SummingCLSM": {"filters": 16, "dim": 8}}
-ROWS = ["bm25-words", "ql", "unigram", "lda-100", "bltm", "lce", "ptm", "dssm-4", "clsm-4", "lsa", "bm25+dssm"]
+ROWS = [
+    "bm25-words",
+    "bm25-stems",
+    "ql",
+    "unigram",
+    "lda-100",
+    "bltm",
+    "lce",
+    "ptm",
+    "dssm-4",
+    "clsm-4",
+    "lsa",
+    "bm25+dssm",
+]
 OPTIONS = ["--epochs", "2", "--batch-size", "16", "--dim", "8", "--depth", "20", "--seeds", "13", "14"]
 OPTIONS += ["--models", *ROWS, "--windows", "1", "3", "--single-fields", "text"]
 NAMES = [
-    *("BM25", "BM25, words as below", "ULM", "ULM, words as below", "LDA (T=100)", "BLTM", "LCE", "PTM (maxlen=3)"),
+    *("BM25", "BM25, words as below", "BM25, stems of words as below"),
+    *("ULM", "ULM, words as below", "LDA (T=100)", "BLTM", "LCE", "PTM (maxlen=3)"),
     *("DSSM (J=4)", "CLSM (J=4)", "LSA", "BM25 + DSSM (in-batch)"),
 ]
 
@@ -35,6 +49,7 @@ def results(run):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(statistical, "SMOOTHING", {"mu": [30, 300]})
         patch.setattr(statistical, "MIXED", {"mu": [300], "unigram_weight": [0.9, 0.5]})
+        patch.setattr(statistical, "PHRASES", {"phrase_weight": [0.2, 0.4]})
         for grid in (statistical.DEPENDENCIES, statistical.EXPANSION):
             for name, values in grid.items():
                 patch.setitem(grid, name, values[:2])
@@ -133,7 +148,7 @@ def test_top_grades_are_those_of_the_run_files(results, folder):
 
 def test_without_training_queries_it_says_what_to_do(run, test_only):
     with pytest.raises(
-        SystemExit, match=r"no training queries.*split named train.*--models bm25-words ql unigram plsa-100"
+        SystemExit, match=r"no training queries.*split named train.*--models bm25-words bm25-stems ql unigram plsa-100"
     ):
         run(clsm, dataset=test_only)
 

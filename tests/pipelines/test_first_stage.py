@@ -10,9 +10,11 @@ from ir_measures import nDCG
 from pipelines.common import first_stage
 from pipelines.common.collection import load
 from pipelines.common.first_stage import BM25ByFold, LengthPrior, Remembered, WordBM25, tuned_bm25
+from pipelines.common.statistical import TunedByFold
 from pipelines.common.workspace import Workspace
 from pt_neural.experiment.alpha import assign_folds
 from pt_neural.text import tokenise
+from tests.pipelines.conftest import write_collection
 
 K1, B = (0.5, 3.0), (0.1, 0.9)
 
@@ -60,6 +62,28 @@ def test_with_test_queries_only_each_fold_has_what_is_best_for_the_others(worksp
         assert means[(settings["k1"], settings["b"])] == pytest.approx(means.max())
 
 
+@pytest.mark.parametrize("split", ["words", "stems"])
+def test_bm25_over_the_words_that_models_read(split, tmp_path, monkeypatch):
+    """Lucene leaves a dotted name whole; split, its parts are found, and scored by the formula over these words."""
+    monkeypatch.setattr(first_stage, "K1", K1)
+    monkeypatch.setattr(first_stage, "B", B)
+    texts = {"d0": "calls numpy.linalg.norm often", "d1": "the norms of rows", "d2": "nothing of the kind"}
+    documents = [{"_id": docno, "title": "", "text": text} for docno, text in texts.items()]
+    qids = [f"q{number}" for number in range(5)]
+    queries, qrels = [{"_id": qid, "text": "linalg.norm"} for qid in qids], {"test": [(qid, "d0", 1) for qid in qids]}
+    folder = write_collection(tmp_path / "dotted", documents, queries, qrels)
+    arguments = argparse.Namespace(out=tmp_path / "out", seeds=[13], seed=13, dataset="any")
+    workspace = Workspace(arguments, "any", load(f"neural:folder:{folder}"))
+    topics = workspace.collection.test.topics.head(1)
+    assert tuned_bm25(workspace).transform(topics).empty
+    found = tuned_bm25(workspace, split=split).transform(topics)
+    assert found["docno"].tolist() == (["d0"] if split == "words" else ["d0", "d1"])
+    if split == "words":
+        bm25 = WordBM25(workspace.forward_index(), 100, k1=K1[0], b=B[0])
+        expected = bm25.transform(found.assign(query="linalg.norm"))["score"]
+        np.testing.assert_allclose(found["score"], expected, rtol=0.01)  # Lucene rounds lengths
+
+
 def test_each_query_has_the_settings_of_its_fold(workspaces):
     workspace = workspaces[1]
     index, topics = workspace.index(), workspace.collection.test.topics.head(3)
@@ -72,6 +96,29 @@ def test_each_query_has_the_settings_of_its_fold(workspaces):
     shuffled = expected.sample(frac=1, random_state=3, ignore_index=True)
     pd.testing.assert_frame_equal(bm25.transform(shuffled), shuffled)
     assert bm25.transform(topics.head(0)).columns.tolist() == expected.columns.tolist()
+
+
+def test_settings_of_a_ranker_are_chosen_on_the_other_folds(workspaces):
+    """Of two parts of a ranker together, against an experiment with each of their settings."""
+    workspace = workspaces[1]
+    index, test = workspace.index(), workspace.collection.test
+    first, second = index.bm25(num_results=20), index.ql()
+    run = TunedByFold(first >> second, {first: {"b": list(B)}, second: {"mu": [1, 2000]}}, test, 13)(test.topics)
+    pairs = list(product(B, (1, 2000)))
+    runs = {(b, mu): (index.bm25(b=b, num_results=20) >> index.ql(mu)).transform(test.topics) for b, mu in pairs}
+    frame = pt.Experiment(
+        list(runs.values()), test.topics, test.qrels, ["ndcg_cut_10"], names=[*map(str, runs)], perquery=True
+    )
+    values = frame.pivot_table(index="qid", columns="name", values="value")[[*map(str, runs)]].set_axis(pairs, axis=1)
+    assert np.ptp(values.mean()) > 0
+    qids = test.judged["qid"].tolist()
+    folds = assign_folds(5, qids, 13)
+    for qid, fold in zip(qids, folds, strict=True):
+        means = values.loc[[other for other, its in zip(qids, folds, strict=True) if its != fold]].mean()
+        scores = run[run["qid"] == qid].set_index("docno")["score"].sort_index()
+        best = [runs[pair] for pair in pairs if means[pair] == pytest.approx(means.max())]
+        candidates = [each[each["qid"] == qid].set_index("docno")["score"].sort_index() for each in best]
+        assert any(scores.equals(each) for each in candidates)
 
 
 @pytest.mark.parametrize("idf", [True, False])
