@@ -110,15 +110,26 @@ class Workspace:
             pn.LuceneIndex,
         )
 
-    def forward_index(self, fields: Sequence[str] = FIELDS, *, phrases: bool = False) -> pn.ForwardIndex:
-        """The term sequences of the collection; with ``phrases``, two-word phrases are joined."""
-        return self.built(
-            _with_fields("forward-phrases" if phrases else "forward", fields),
-            lambda path: pn.ForwardIndex.build(
-                path, self.joined_documents() if phrases else self.documents(), fields=fields
-            ),
-            pn.ForwardIndex,
-        )
+    def forward_index(
+        self, fields: Sequence[str] = FIELDS, *, phrases: bool = False, docnos: Sequence[str] | None = None
+    ) -> pn.ForwardIndex:
+        """The term sequences of the collection.
+
+        Args:
+            fields: The fields of a document.
+            phrases: Whether two-word phrases are joined.
+            docnos: The documents; None for all.
+        """
+        name = "forward-phrases" if phrases else "forward"
+        if docnos is not None:
+            name = f"{name}-{hashlib.sha256(repr(sorted(docnos)).encode()).hexdigest()[:12]}"
+
+        def build(path: Path) -> None:
+            documents = self.joined_documents() if phrases else self.documents()
+            chosen = (each for each in documents if docnos is None or each["docno"] in docnos)
+            pn.ForwardIndex.build(path, chosen, fields=fields)
+
+        return self.built(_with_fields(name, fields), build, pn.ForwardIndex)
 
     @cached_property
     def phrases(self) -> pn.PhraseJoiner:

@@ -86,7 +86,7 @@ and `irds:vaswani` comes from ir_datasets. Minutes are wall-clock time with one 
 SSI_TABLES = {  # with what the files of their tables and runs end with
     "1": ("Table 1, limited dictionary, documents as queries", "collection"),
     "2": ("Table 2, all words, documents as queries", "collection"),
-    "3": ("Table 3, links or documents partitioned", "collection-apart"),
+    "3": ("Table 3, links or documents partitioned", "apart"),
     "4": ("Table 4, dimensions of U and V, limited dictionary", "collection"),
     **{f"5, k = {k}": (f"Table 5, queries of {k} keywords, limited dictionary", "collection") for k in (5, 10, 20)},
     "6, k = 10": ("Table 6, queries of 10 keywords, all words", "collection"),

@@ -99,9 +99,15 @@ def trends(folder: ResultFolder) -> dict[tuple[str, str, str], str]:
 
 def _orderings(folder: ResultFolder) -> Iterator[tuple[Ordering, dict[int, Ordering]]]:
     """The orderings whose systems were run, each for the numbers of training queries that both systems learned from."""
+    values = folder.values("runs")
+    known = set(values["system"])
     for ordering in BY_SIZE:
         along = {size: with_queries(ordering, size) for size in _sizes(folder)}
-        found = {size: each for size, each in along.items() if outcome_of(each, folder.values("runs")) is not None}
+        # The best of several at one size may be another one at the next, so all of them must be there.
+        sets = {
+            size: each for size, each in along.items() if not isinstance(each.worse, frozenset) or each.worse <= known
+        }
+        found = {size: each for size, each in sets.items() if outcome_of(each, values) is not None}
         if len(found) > 1:
             yield ordering, found
 

@@ -15,6 +15,8 @@ from pipelines.common.workspace import SETTINGS
 
 LAST = 3  # epochs
 MARK = "†"
+STAGES = ("nonzeros", "model")  # of the trainings of SSI that have several
+MIXING = "mixing"  # the last one of correlated hashing, which only chooses a factor
 UNFINISHED = f"""\
 {MARK}: a training ended within {LAST} epochs of its best one, for want of time or of epochs; more of them may help.
 """
@@ -64,7 +66,11 @@ class ResultFolder:
 def _unfinished(folder: Path) -> set[str]:
     path, found = folder / "histories.csv", set()
     if path.exists():
-        for (system, _), history in pd.read_csv(path).groupby(["system", "seed"]):
+        histories = pd.read_csv(path)
+        stages = [column for column in STAGES if column in histories]
+        for (system, *_, stage), history in histories.groupby(["system", "seed", *stages], dropna=False):
+            if stage == MIXING:
+                continue
             measured = history.set_index("epoch").filter(like="dev ").dropna(axis=1, how="all")
             if measured.empty:  # trained without dev queries, for a fixed number of epochs
                 continue

@@ -63,8 +63,16 @@ def _keep_values(path: Path, place: Path) -> None:
         file.parent.mkdir(exist_ok=True)
         values = read_values(new).round({"value": DIGITS})
         if file.exists():
-            values = with_rows(read_values(file), values, ["name"])
+            values = with_rows(_without_other_seeds(read_values(file), values["name"]), values, ["name"])
         write_whole(file, lambda opened, values=values: values.to_csv(opened, index=False))
+
+
+def _without_other_seeds(earlier: pd.DataFrame, new: pd.Series) -> pd.DataFrame:
+    """Values without those of systems that were run without a seed and now have seeds, or the reverse."""
+    seeded = r", seed \d+$"
+    systems = earlier["name"].str.replace(seeded, "", regex=True)
+    stale = earlier["name"].isin(new.str.replace(seeded, "", regex=True)) | systems.isin(new)
+    return earlier[~stale]
 
 
 def _keep_tables(folder: ResultFolder, place: Path, *, again: bool) -> None:

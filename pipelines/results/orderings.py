@@ -248,7 +248,7 @@ CENTRED = DESM.format("IN-OUT centred", "documents")
 QUICKSTART, TELESCOPED, FULL = ("quickstart", "runs"), ("desm", "runs-telescoped"), ("desm", "runs-all-documents")
 CLSM, DUET, SSI = ("clsm", "runs-telescoped"), ("duet", "runs"), ("ssi", "runs-collection")
 LOW_RANK, SYMMETRIC = "4: low-rank-200", "4: symmetric-200"  # with the N of the paper's Table 1
-APART = ("ssi", "runs-collection-apart")
+APART = ("ssi", "runs-apart")
 FEWER = "SSI: {}, n = 1,000, N = 300, 44,300 words"  # a system of cpp-docs/links by its own name
 MATCH_TENSOR, ENSEMBLES = ("match-tensor", "runs"), ("match-tensor", "runs-ensembles")
 CLASSICS, CURVES = ("classics", "runs"), ("learning-curves", "runs")

@@ -165,17 +165,22 @@ class Results:
         self._save(2, self._unlimited, self.rankers, ROWS[2](self.rankers), self.evaluations)
 
     def save_table_3(self) -> None:
-        """Training on links of all documents, or without those of test documents; the test links are the same.
+        """Training on links of all documents, or on those of other documents alone; only test documents are ranked.
 
-        The latter may be fewer, so a row trains on as many links of all documents. Other kinds of W have rows, too.
+        The latter are fewer, so a row trains on as many links of all documents. Other kinds of W have rows, too.
         """
-        apart = self.all.apart_from_test_documents().sample(self.arguments.queries)
+        apart, between = (
+            task.sample(self.arguments.queries)
+            for task in (self.all.apart_from_test_documents(), self.all.between_test_documents())
+        )
         numbers = [len(task.collection.train.qrels) for task in (apart, self.task)]
         fewer = self.task.with_share(min(1, numbers[0] / numbers[1]))
         without, sampled = (
             Rankers(self.workspace, self.arguments, task, about)
             for task, about in ((apart, ", documents apart"), (fewer, ", fewer links"))
         )
+        # Negatives come from these, too; as such alone, test documents would be learned to be bad.
+        without.learning_documents = self.workspace.forward_index(self.arguments.fields, docnos=apart.docnos)
         makers = [
             lambda: self._partitioned("links", self.rankers, self.rankers.low_rank),
             lambda: self._partitioned("documents", without, without.low_rank),
@@ -183,9 +188,10 @@ class Results:
             lambda: self._partitioned("links-full", self.rankers, self.rankers.full),
             lambda: self._partitioned("documents-full", without, without.full),
             lambda: self._partitioned("documents-symmetric", without, partial(without.low_rank, kind="symmetric")),
+            partial(self.rankers.tfidf, self.arguments.max_terms),
         ]
-        evaluations = self._evaluations(apart, "-apart")
-        self._save(3, f"test links between test documents, {self._limited}", without, makers, evaluations)
+        evaluation = Evaluation(between, "candidates", len(between.docnos), self.workspace.runs("runs-apart"), "apart")
+        self._save(3, f"test documents, {self._limited}", without, makers, [evaluation])
         self._forget(sampled)
 
     def _partitioned(self, key: str, rankers: Rankers, make: Callable[[int], Row]) -> Row:

@@ -108,6 +108,7 @@ TABLES: dict[str, dict[str, tuple[str, str, str, str]]] = {
         "links-full": ("", "", "", ""),
         "documents-full": ("", "", "", ""),
         "documents-symmetric": ("", "", "", ""),
+        "tfidf": ("", "", "", ""),
     },
     "4": {
         "symmetric-100": ("100", "0.407", "0.506±0.012", "0.225±0.007"),

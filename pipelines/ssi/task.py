@@ -104,18 +104,19 @@ class LinkTask:
         return self.docnos[np.random.default_rng(self.seed).random(len(self.docnos)) < 0.3]
 
     def between_test_documents(self) -> "LinkTask":
-        """The same task with only the test links between test documents (Table 3)."""
-        return self._with(test=_between(self.collection.test, self._test_documents))
+        """The same task with only the test documents, and the test links between them (Table 3)."""
+        test = _between(self.collection.test, self._test_documents)
+        return replace(self._with(test=test), docnos=self._test_documents)
 
     def apart_from_test_documents(self) -> "LinkTask":
-        """The same, without training links of test documents; test links between other documents become training."""
-        others = self.docnos.difference(self._test_documents)
+        """The task of the other documents: links between them, of which those of test become training links."""
+        others = self.docnos.difference(self._test_documents, sort=False)
         train, dev, test = (_between(getattr(self.collection, name), others) for name in SPLITS)
         train = Split(
             pd.concat([train.topics, test.topics]).drop_duplicates("qid").reset_index(drop=True),
             pd.concat([train.qrels, test.qrels], ignore_index=True),
         )
-        return self.between_test_documents()._with(train=train, dev=dev)
+        return replace(self._with(train=train, dev=dev), docnos=others)
 
     def _with(self, **splits: Split) -> "LinkTask":
         return replace(self, collection=replace(self.collection, **splits))
