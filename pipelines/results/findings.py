@@ -8,7 +8,7 @@ import pandas as pd
 from pipelines.common.workspace import markdown
 from pipelines.results.curves import curve_folders, trends
 from pipelines.results.folders import ResultFolder
-from pipelines.results.orderings import LEVEL, NOT_KNOWN, Ordering, Outcome, p_text, pooled, trend_of
+from pipelines.results.orderings import LEVEL, NOT_KNOWN, RANK_LOSS, Ordering, Outcome, p_text, pooled, trend_of
 
 HOLDS, NEARER, CAUSE, UNKNOWN = "holds", "nearer with more data", "cause shown", NOT_KNOWN
 SECTION = f"""\
@@ -29,7 +29,8 @@ reason is *{UNKNOWN}*. Differences are in the measure that is named; those of ga
 Where the models of the CLSM paper's Table 5 read unstemmed words, BM25 reads them, too; checks below compare the models
 with BM25 over stems. SSI scores by q'Wd. W is full, diagonal, sparse, or U'V + I with N rows in U and V, in
 (U'V)_n + I with columns only for the n most frequent words; hash kernels share a table of weights. Its rows are tested
-by MAP unless they say rank loss, by which some of them turn around (see the tables).
+by MAP unless they say rank loss, by which some of them turn around (see the tables). Rank losses differ between
+collections by a factor of 50, so their differences are relative to the mean of the two systems.
 """
 NOT_TESTED = """\
 Findings of the papers that are not in this table:
@@ -70,8 +71,9 @@ class Finding:
 
     @property
     def mean(self) -> Outcome:
-        """The outcome on the mean of all collections."""
-        return pooled(list(self.outcomes.values()))
+        """The outcome on the mean of all collections, whose rank losses are first made comparable."""
+        outcomes = list(self.outcomes.values())
+        return pooled([each.relative() for each in outcomes] if self.orderings[0].measure == RANK_LOSS else outcomes)
 
     @property
     def status(self) -> str:
@@ -143,7 +145,8 @@ def finding_table(findings: Sequence[Finding]) -> pd.DataFrame:
 
 def _row(finding: Finding) -> dict[str, str]:
     first, mean = finding.orderings[0], finding.mean
-    measure = first.measure if isinstance(first.better, str) else "gain"
+    measure = "relative rank loss" if first.measure == RANK_LOSS else first.measure
+    measure = measure if isinstance(first.better, str) else "gain"
     verdicts = pd.Series([each.verdict for each in finding.outcomes.values()])
     return {
         "paper": first.paper,

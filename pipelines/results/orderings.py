@@ -11,6 +11,7 @@ from scipy.stats import t
 from pipelines.ssi import paper as ssi
 
 LEVEL = 0.05
+RANK_LOSS = "Rank loss, %"
 SEEDS = 3  # fewer trainings of a system are no evidence: a second one may differ by more than the two systems
 NOT_KNOWN = "not known"
 NO_DIFFERENCE = 1e-9  # means of equal values differ by less, as their sums are rounded
@@ -92,6 +93,11 @@ class Outcome:
         if not self.p < LEVEL:
             return "level"
         return "yes" if self.better > self.worse else "no"
+
+    def relative(self) -> "Outcome":
+        """The same in units of the mean of the two systems."""
+        unit = (self.better + self.worse) / 2
+        return replace(self, better=self.better / unit, worse=self.worse / unit, variance=self.variance / unit**2)
 
     @property
     def difference(self) -> str:
@@ -760,11 +766,11 @@ ORDERINGS = [
     ),
     Ordering(
         *("SSI", "section 4.1", "the rank loss of LSA is larger than with TFIDF added", *SSI, "1: lsa", "1: mixture"),
-        "Rank loss, %",
+        RANK_LOSS,
     ),
     Ordering(
         *("SSI", "section 4.1", "the rank loss of W with a diagonal of zeros is larger than that of full W", *SSI),
-        *("1: off-diagonal", "1: full", "Rank loss, %"),
+        *("1: off-diagonal", "1: full", RANK_LOSS),
     ),
     Ordering(
         *("SSI", "Table 1", "diagonal W is better than TFIDF", *SSI, "1: diagonal", "1: tfidf", "MAP"),
@@ -900,7 +906,7 @@ ORDERINGS = [
             "SSI",
             "Table 11",
             f"for two kinds of text, the rank loss of TFIDF is larger than that of {name}",
-            *("ssi", "runs-collection-titles", "11: tfidf", f"11: {row}", "Rank loss, %"),
+            *("ssi", "runs-collection-titles", "11: tfidf", f"11: {row}", RANK_LOSS),
         )
         for name, row in (("hash kernels", "hash-1M"), ("U'V + I", "embedded-0"))
     ),
@@ -964,7 +970,7 @@ ORDERINGS = [
         *SSI,
         "9, mates: cl-lsa",
         "9, mates: cross",
-        "Rank loss, %",
+        RANK_LOSS,
         reason=FEW_MATES,
         with_less=("9, mates: cl-lsa-quarter", "9, mates: cross-quarter"),
     ),
