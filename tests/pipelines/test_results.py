@@ -3,6 +3,7 @@
 import json
 import sys
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from subprocess import CompletedProcess
 
@@ -486,7 +487,7 @@ def test_orderings_of_recipes_name_rankers_of_their_pipelines():
     assert all({each.better, each.worse} <= names for each in WITH_RECIPES)
     names = {"BM25", *(spec.name for spec in learning_curves.ALL.values())}
     sides = [side for each in BY_SIZE for side in (each.better, each.worse)]
-    assert names.issuperset(*(side if isinstance(side, frozenset) else [side] for side in sides))
+    assert names.issuperset(chain.from_iterable(side if isinstance(side, frozenset) else [side] for side in sides))
 
 
 @pytest.fixture
