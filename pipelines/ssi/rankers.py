@@ -18,7 +18,7 @@ from pipelines.ssi.evaluation import Ranker, completed
 from pipelines.ssi.task import LinkTask
 from pt_neural._evaluation import RunEvaluator
 from pt_neural.experiment import RankLoss
-from pt_neural.models.ssi.features import Ngrams
+from pt_neural.models.ssi.features import HashedWords, Ngrams
 
 BETAS, FEEDBACK_DOCS = (0.25, 0.5, 1.0), (2, 5, 10, 20)
 FEEDBACK_QUERIES = 50  # dev queries, with all documents ranked, to choose Rocchio's settings
@@ -219,12 +219,14 @@ class Rankers(TrainedModels):
         name, parameters = f"W = (U'V)_n + I, n = {number:,}, N = {dim}", f"{2 * dim} × {number:,}"
         return self.ssi(key, name, parameters, "low-rank", None, dim=dim, embedded_terms=number)
 
-    def correlated(self, ngrams: Ngrams) -> Row:
-        """Correlated feature hashing of words, of 2-grams, or of both."""
+    def correlated(self, ngrams: Ngrams, hashed_words: HashedWords = "all") -> Row:
+        """Correlated feature hashing of words, of 2-grams, or of both; of all words, or of others than the frequent."""
         dim, number = self.arguments.correlated_dim, min(self.arguments.frequent_terms, self.words(None))
-        name, parameters = f"CFH ({ngrams}-grams), n = {number:,}, N = {dim}", f"{4 * dim} × {number:,} + 1"
-        options = {"dim": dim, "embedded_terms": number, "ngrams": ngrams}
-        return self.ssi(f"correlated-{ngrams}", name, parameters, "correlated-hash", None, **options)
+        what = f"{ngrams}-grams" if hashed_words == "all" else "other words"
+        name, parameters = f"CFH ({what}), n = {number:,}, N = {dim}", f"{4 * dim} × {number:,} + 1"
+        options = {"dim": dim, "embedded_terms": number, "ngrams": ngrams, "hashed_words": hashed_words}
+        key = f"correlated-{ngrams if hashed_words == 'all' else hashed_words}"
+        return self.ssi(key, name, parameters, "correlated-hash", None, **options)
 
 
 def millions(number: int) -> str:

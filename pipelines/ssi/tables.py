@@ -49,6 +49,7 @@ def table_2(rankers: Rankers) -> Makers:
     yield partial(rankers.embedded, "embedded-as-correlated", frequent, arguments.correlated_dim)
     for ngrams in (2, 1, "1+2"):
         yield partial(rankers.correlated, ngrams)
+    yield partial(rankers.correlated, 1, "others")
 
 
 def table_4(rankers: Rankers) -> Makers:
@@ -74,6 +75,7 @@ def table_6(rankers: Rankers) -> Makers:
     yield partial(rankers.mixture, None, frequent)
     yield partial(rankers.embedded, "low-rank", frequent, rankers.arguments.correlated_dim)
     yield partial(rankers.correlated, 1)
+    yield partial(rankers.correlated, 1, "others")
 
 
 def table_11(rankers: Rankers) -> Makers:

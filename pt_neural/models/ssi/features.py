@@ -20,6 +20,7 @@ from pt_neural.text.vocabulary import OwnIds
 MIN_DOCUMENTS = 2  # of a 2-gram; in a single document all words would be equal neighbours
 
 Side = Literal["query", "document"]
+HashedWords = Literal["all", "others"]
 Ngrams = Literal[1, 2, "1+2"]
 
 
@@ -132,19 +133,30 @@ class CorrelatedHashing:
             words come before those of 2-grams.
         coefficients: Their DICE coefficients, float32 of the same shape.
         frequent: F.
-        bigrams: Weighs 2-grams, if some features are; None if all are words, including the frequent ones, as in
-            algorithm 1.
+        bigrams: Weighs 2-grams, if some features are; None if all are words.
+        words: Which words are replaced: ``"all"``, also the frequent ones, as in algorithm 1; or only the ``"others"``,
+            as in section 4.1.
     """
 
     def __init__(
-        self, neighbours: np.ndarray, coefficients: np.ndarray, frequent: int, *, bigrams: TfIdf | None = None
+        self,
+        neighbours: np.ndarray,
+        coefficients: np.ndarray,
+        frequent: int,
+        *,
+        bigrams: TfIdf | None = None,
+        words: HashedWords = "all",
     ):
         if neighbours.shape != coefficients.shape or neighbours.max(initial=-1) >= frequent or not neighbours.shape[1]:
             raise ValueError(f"neighbours must be below {frequent}, with one coefficient each")
         if neighbours.min(initial=-1) < -1 or not finite(coefficients):
             raise ValueError("neighbours must be at least -1, and coefficients finite")
         self.neighbours, self.coefficients, self.frequent, self.bigrams = neighbours, coefficients, frequent, bigrams
-        rows, places = np.nonzero(neighbours >= 0)
+        self.words = checked_choice("words", words, ("all", "others"))
+        replaced = neighbours >= 0
+        if words == "others" and self._num_words:
+            replaced[:frequent] = False
+        rows, places = np.nonzero(replaced)
         ones = np.ones(len(rows), dtype=np.float32)
         self._map = csr_array((ones, (rows, neighbours[rows, places])), shape=(len(neighbours), frequent))
 
@@ -159,6 +171,7 @@ class CorrelatedHashing:
         ngrams: Ngrams,
         sublinear_tf: bool,
         verbose: bool,
+        hashed_words: HashedWords = "all",
     ) -> Self:
         """Count which words occur in the same documents.
 
@@ -175,7 +188,7 @@ class CorrelatedHashing:
                 features = csr_array(hstack([words, features], format="csr"))
             tf_idf = TfIdf(bigrams, sublinear_tf=sublinear_tf)
         neighbours = dice_neighbours(features, words[:, :frequent], bins, verbose=verbose)
-        return cls(*neighbours, frequent, bigrams=tf_idf)
+        return cls(*neighbours, frequent, bigrams=tf_idf, words=hashed_words)
 
     def features(self, words: csr_array, sequences: PackedSequences) -> csr_array:
         """Texts over hashed features, ``(texts, F)``: the vectors a and b of algorithm 1."""
@@ -227,7 +240,7 @@ class CorrelatedHashing:
         directory.mkdir()
         write_array(directory / "neighbours.npy", self.neighbours)
         write_array(directory / "coefficients.npy", self.coefficients)
-        weighing: dict[str, Any] = {"frequent": self.frequent, "sublinear_tf": None}
+        weighing: dict[str, Any] = {"frequent": self.frequent, "sublinear_tf": None, "words": self.words}
         if self.bigrams is not None:
             weighing["sublinear_tf"] = self.bigrams.sublinear_tf
             self.bigrams.vocabulary.save(directory / "bigrams")
@@ -251,7 +264,8 @@ class CorrelatedHashing:
                 raise ValueError(
                     f"neighbours of {len(neighbours):,} features, for {num_words:,} words and {pairs:,} 2-grams"
                 )
-            return cls(neighbours, coefficients, weighing["frequent"], bigrams=bigrams)
+            words = weighing.get("words", "all")  # as they all were before there was a choice
+            return cls(neighbours, coefficients, weighing["frequent"], bigrams=bigrams, words=words)
         except (KeyError, TypeError, ValueError) as error:
             raise ArtifactError(f"{directory / 'hashing.json'} does not fit the other files: {error!r}") from None
 

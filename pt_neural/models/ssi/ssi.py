@@ -15,7 +15,7 @@ from pt_neural._arguments import checked_choice, checked_number
 from pt_neural._evaluation import RankLoss
 from pt_neural._files import ArtifactError, read_tensors, write_tensors
 from pt_neural._messages import say
-from pt_neural.models.ssi.features import CorrelatedHashing, Features, Ngrams, Side, training_texts
+from pt_neural.models.ssi.features import CorrelatedHashing, Features, HashedWords, Ngrams, Side, training_texts
 from pt_neural.models.ssi.learning import Learner, Task, pair_of_numbers
 from pt_neural.models.ssi.network import Network, Shape, random_vectors
 from pt_neural.rankers.columns import distinct_queries
@@ -95,10 +95,8 @@ class SSI(RepresentationRanker, pt.Estimator):
     - ``"hash"``: weights that random pairs of words share (hash kernels, equation 5), plus αI;
     - ``"correlated-hash"``: low rank for the frequent words, and a second low-rank model, trained by itself, in which
       words or 2-grams are replaced by the frequent words that they occur with, added with a factor that is chosen on
-      dev queries, or learned if there are none. As in
-      algorithm 1, frequent words are replaced too, and each bin of a word goes with all bins of another; in section 4.1
-      only "all other words" are replaced, and in equation 6 bins go with bins of the same number. Vectors longer than 1
-      are cut to 1.
+      dev queries, or learned if there are none. As in algorithm 1, each bin of a word goes with all bins of another; in
+      equation 6, bins go with bins of the same number. Vectors longer than 1 are cut to 1.
 
     Queries may be keywords or whole documents. With ``shared_vocabulary=False`` queries and documents have separate
     vocabularies, as for two languages (section 2.4.2) or two types of text (section 2.4.3); words are then never
@@ -131,6 +129,8 @@ class SSI(RepresentationRanker, pt.Estimator):
         ngrams: What ``"correlated-hash"`` replaces by frequent words: words (1), 2-grams in at least two documents (2),
             or both (``"1+2"``).
         bins: How many frequent words replace each of them (k in equation 6).
+        hashed_words: Which words ``"correlated-hash"`` replaces: ``"all"``, also the frequent ones, as in algorithm 1;
+            or only the ``"others"``, as in the paper's experiment (section 4.1).
         hashed_dim: N of its second model; None for ``dim``.
         training: How to train; None for stochastic gradient descent on the margin ranking loss with a fixed learning
             rate (0.05 with U and V, 1 for weights of pairs, 10 for D alone), 8 random negatives for each relevant
@@ -201,6 +201,7 @@ class SSI(RepresentationRanker, pt.Estimator):
         hash_size: int = 1_000_000,
         ngrams: Ngrams = 1,
         bins: int = 5,
+        hashed_words: HashedWords = "all",
         hashed_dim: int | None = None,
         **options: Unpack[LearnedOptions],
     ):
@@ -220,6 +221,7 @@ class SSI(RepresentationRanker, pt.Estimator):
         self.hash_size = checked_number("hash_size", hash_size, int, least=1)
         self.ngrams = checked_choice("ngrams", ngrams, (1, 2, "1+2"))
         self.bins = checked_number("bins", bins, int, least=1)
+        self.hashed_words = checked_choice("hashed_words", hashed_words, ("all", "others"))
         self.hashed_dim = checked_number("hashed_dim", hashed_dim, int, least=1, optional=True)
         super().__init__(**options)
 
@@ -354,7 +356,8 @@ class SSI(RepresentationRanker, pt.Estimator):
         else:
             sequences = tokenise_packed(examples.document_texts, vocabulary)
         if self.kind == "correlated-hash":
-            options = {"bins": self.bins, "ngrams": self.ngrams, "sublinear_tf": self.sublinear_tf, "verbose": verbose}
+            options = {name: getattr(self, name) for name in ("bins", "ngrams", "hashed_words", "sublinear_tf")}
+            options["verbose"] = verbose
             hashing = CorrelatedHashing.build(sequences, vocabulary, frequent=self.embedded_terms, **options)
             features = Features(queries, documents, hashing)
         return features, sequences
@@ -560,7 +563,8 @@ class SSI(RepresentationRanker, pt.Estimator):
                 f"{directory / 'features.json'} is damaged: it does not fit the settings in config.json"
             )
         frequent = min(self.embedded_terms, len(features.documents.vocabulary))
-        if hashing is not None and (hashing.frequent, hashing.ngrams) != (frequent, self.ngrams):
+        found = hashing and (hashing.frequent, hashing.ngrams, hashing.words)
+        if hashing is not None and found != (frequent, self.ngrams, self.hashed_words):
             raise ArtifactError(f"{directory / 'hashing'} is damaged: it does not fit the vocabulary and the settings")
 
     def __repr__(self) -> str:

@@ -67,8 +67,9 @@ def hashed_features(vocabulary: Vocabulary, ngrams: Ngrams) -> list[str]:
     return {1: vocabulary.terms, 2: bigrams, "1+2": [*vocabulary.terms, *bigrams]}[ngrams]
 
 
-def built(sequences, vocabulary, *, bins: int, ngrams: Ngrams = 1) -> CorrelatedHashing:
-    return CorrelatedHashing.build(sequences, vocabulary, frequent=FREQUENT, bins=bins, ngrams=ngrams, **LIMITS)
+def built(sequences, vocabulary, *, bins: int, ngrams: Ngrams = 1, **options) -> CorrelatedHashing:
+    options = {"bins": bins, "ngrams": ngrams, **options}
+    return CorrelatedHashing.build(sequences, vocabulary, frequent=FREQUENT, **options, **LIMITS)
 
 
 def test_the_collection_is_what_the_tests_take_it_for(vocabulary):
@@ -102,13 +103,17 @@ def algorithm_1(q: dict[str, float], vocabulary: Vocabulary, k: int) -> np.ndarr
     return a
 
 
+@pytest.mark.parametrize("replaced", ["all", "others"])
 @pytest.mark.parametrize(("ngrams", "bins"), [(1, 1), (1, 5), (2, 2), ("1+2", 2)])
-def test_features_are_those_of_algorithm_1(sequences, vocabulary, ngrams, bins):
-    hashing = built(sequences, vocabulary, bins=bins, ngrams=ngrams)
+def test_features_are_those_of_algorithm_1(sequences, vocabulary, ngrams, bins, replaced):
+    """Or, as in section 4.1, those of all words but the frequent ones."""
+    hashing = built(sequences, vocabulary, bins=bins, ngrams=ngrams, hashed_words=replaced)
     texts = [*TEXTS, "corvette frigate frigate lagoon war", "ship sea ship sea war ship", "zebra", "unicorn war"]
     packed_texts = packed(vocabulary, texts)
     words = word_vectors(packed_texts, vocabulary)
     known = set(hashed_features(vocabulary, ngrams))
+    if replaced == "others":
+        known -= set(vocabulary.terms[:FREQUENT])
     expected = []
     for row, text in enumerate(texts):
         q = {word: float(words[row, vocabulary.terms.index(word)]) for word in set(text.split()) & known}
@@ -180,9 +185,9 @@ def test_neighbours_must_be_frequent_words():
             CorrelatedHashing(neighbours, coefficients, frequent)
 
 
-@pytest.mark.parametrize("ngrams", [1, 2, "1+2"])
-def test_saving_and_loading_give_the_same_features(sequences, vocabulary, ngrams, tmp_path):
-    hashing = built(sequences, vocabulary, bins=2, ngrams=ngrams)
+@pytest.mark.parametrize(("ngrams", "replaced"), [(1, "all"), (1, "others"), (2, "all"), ("1+2", "others")])
+def test_saving_and_loading_give_the_same_features(sequences, vocabulary, ngrams, replaced, tmp_path):
+    hashing = built(sequences, vocabulary, bins=2, ngrams=ngrams, hashed_words=replaced)
     hashing.save(tmp_path / "hashing")
     again = CorrelatedHashing.load(tmp_path / "hashing", len(vocabulary))
     words = word_vectors(sequences, vocabulary)
@@ -200,6 +205,7 @@ DAMAGED = [
     ("hashing.json", '{"sublinear_tf": null}'),
     ("hashing.json", '{"frequent": 1, "sublinear_tf": false}'),
     ("hashing.json", '{"frequent": "many", "sublinear_tf": false}'),
+    ("hashing.json", '{"frequent": 1, "sublinear_tf": null, "words": "some"}'),
     ("neighbours.npy", "no array"),
     ("bigrams/keys.npy", "no array"),
 ]

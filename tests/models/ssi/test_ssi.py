@@ -315,6 +315,7 @@ def test_other_training_than_the_paper_s_is_refused():
 
 def test_settings_out_of_range():
     errors = {"kind": ("dense", "one of 'diagonal', 'full'"), "ngrams": (3, "one of 1, 2"), "deviation": (0, "above 0")}
+    errors["hashed_words"] = ("some", "one of 'all', 'others'")
     numbers = ("dim", "min_count", "max_terms", "embedded_terms", "nonzeros", "rounds", "hash_size", "bins")
     for name, (value, message) in {**errors, **dict.fromkeys(numbers, (0, "at least 1"))}.items():
         with pytest.raises(ValueError, match=f"{name} must be {message}"):
@@ -436,7 +437,11 @@ def test_an_interrupted_training_keeps_the_best_so_far(monkeypatch):
 
 @pytest.mark.parametrize(
     "options",
-    [*({"kind": "correlated-hash", "ngrams": ngrams} for ngrams in (2, "1+2")), {"shared_vocabulary": False}],
+    [
+        *({"kind": "correlated-hash", "ngrams": ngrams} for ngrams in (2, "1+2")),
+        {"kind": "correlated-hash", "hashed_words": "others"},
+        {"shared_vocabulary": False},
+    ],
 )
 def test_text_and_forward_index_train_alike(tmp_path, options):
     by_text, frame = fit(**options), CANDIDATES[["qid", "query", "docno"]]
