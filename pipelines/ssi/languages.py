@@ -194,9 +194,13 @@ class LanguageRankers(Rankers):
 
     def _by_words(self, key: str, row: Row) -> Row:
         """The row with rankers that read the queries translated word by word, with a dictionary made from the mates."""
-        note, translate = "translated by words", pt.apply.query(lambda topic: self._in_english(topic["query"]))
+        note, translate = "translated by words", pt.apply.generic(self._translate)
         rankers = _after(translate, row.rankers)
         return replace(row, key=key, name=f"{row.name} ({note})", system=f"{row.system}, {note}", rankers=rankers)
+
+    def _translate(self, frame: pd.DataFrame) -> pd.DataFrame:
+        english = {query: self._in_english(query) for query in frame["query"].unique()}
+        return frame.assign(query=frame["query"].map(english))
 
     def _in_english(self, text: str) -> str:
         return " ".join(self._dictionary.get(word, word) for word in tokenise(text))
