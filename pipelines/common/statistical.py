@@ -7,17 +7,20 @@ queries by five folds of the test queries, as BM25's are, so that each query has
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyterrier as pt
+from ir_measures import nDCG
 
 import pt_neural as pn
 from pipelines.common.collection import Split
 from pipelines.common.comparison import System
 from pipelines.common.first_stage import FOLDS, K1, B, WordBM25
 from pipelines.common.trained import TrainedRankers
+from pt_neural._evaluation import RunEvaluator
 from pt_neural.experiment.alpha import assign_folds
 
 SMOOTHING = {"mu": [10, 30, 100, 300, 1000, 3000]}
@@ -196,9 +199,17 @@ class TunedByFold(pt.Transformer):
 
     @cached_property
     def _run(self) -> pd.DataFrame:
-        topics = self.split.judged
-        fold_of = np.array(assign_folds(FOLDS, topics["qid"].tolist(), self.seed))
-        folds = [topics[fold_of == fold] for fold in range(FOLDS)]
-        grids = {model: dict(grid) for model, grid in self.grids.items()}
-        run, _ = pt.KFoldGridSearch(self.ranker, grids, folds, self.split.qrels, "ndcg_cut_10")
-        return run
+        topics, names = self.split.judged, [(model, name) for model, grid in self.grids.items() for name in grid]
+        runs, values = [], []
+        for settings in product(*(self.grids[model][name] for model, name in names)):
+            for (model, name), value in zip(names, settings, strict=True):
+                setattr(model, name, value)
+            runs.append(self.ranker.transform(topics))
+            evaluate = RunEvaluator(runs[-1], self.split.qrels, topics["qid"], nDCG @ 10)
+            values.append(evaluate(runs[-1]["score"].to_numpy()))
+        fold_of, values = np.array(assign_folds(FOLDS, evaluate.qids, self.seed)), np.array(values)
+        parts = []
+        for fold in range(FOLDS):
+            best = runs[values[:, fold_of != fold].mean(axis=1).argmax()]
+            parts.append(best[best["qid"].isin(np.array(evaluate.qids)[fold_of == fold])])
+        return pd.concat(parts)
