@@ -21,10 +21,11 @@ and many findings were tested on only one. If a collection was run in several se
 below counts, and rows "with recipes" count only where there is no other. A finding that does not hold is *{NEARER}* if
 the difference moves significantly in the direction of the paper, however far it still is. Three comparisons count as
 more data: from the fewest to the most training queries of a learning curve; for DESM, from a sample of the documents or
-a quarter of the queries to all of them, while the other side stays as it is; for SSI, from a quarter of the mates to
-all of them. Learning curves are used for nothing else here, except for findings about the number of training queries.
-For each of the others, either a run shows why it fails (*{CAUSE}*: the reasons stand under the tables below), or the
-reason is *{UNKNOWN}*. Differences are in the measure that is named; those of gains are relative.
+a quarter of the queries to all of them, while the other side stays as it is; for SSI, from a quarter of the training
+pairs of two languages to all of them. Learning curves are used for nothing else here, except for findings about the
+number of training queries. For each of the others, either a run shows why it fails (*{CAUSE}*: the reasons stand under
+the tables below), or the reason is *{UNKNOWN}*. Differences are in the measure that is named; those of gains are
+relative.
 
 Where the models of the CLSM paper's Table 5 read unstemmed words, BM25 reads them, too; checks below compare the models
 with BM25 over stems. SSI scores by q'Wd. W is full, diagonal, sparse, or U'V + I with N rows in U and V, in
