@@ -1,7 +1,7 @@
 """Rankers that count words: query likelihood, term dependencies, topics, translations.
 
 Their few free settings are tuned on the dev queries, as in the CLSM paper, whose Table 5 has them all; without dev
-queries by five folds of the test queries, as BM25's are, so that each query has settings that were chosen without it.
+queries, by five folds of the test queries, so that each query has settings that were chosen without it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -93,7 +93,7 @@ class StatisticalRankers:
         return name, rerankers, {seed: model.retriever(self.documents) for seed, model in models.items()}
 
     def _by_fold(self, key: str) -> tuple[str, System, System]:
-        """The same if there are only test queries."""
+        """The same if there are no dev queries."""
         if key not in LUCENE:
             row = STATISTICAL[key]
             models, grid = self._models(key, row), SMOOTHING if key == UNIGRAM else MIXED

@@ -97,9 +97,9 @@ class Workspace:
 
         Args:
             fields: The fields of a document.
-            split: None for Lucene's own tokens, which are stemmed and without stop words; else texts are split as our
-                models split them, as queries must be, too: into ``"stems"``, the same of other tokens, or ``"words"``,
-                with stop words and without stemming.
+            split: None for Lucene's own tokens, which are stemmed and without stop words. Else texts are first split as
+                our models split them, as queries must be, too: ``"stems"`` also stems and leaves out stop words,
+                ``"words"`` does neither.
         """
         options = {"stemmer": "none", "stopwords": "none"} if split == "words" else {}
         return self.built(
@@ -321,7 +321,7 @@ class Workspace:
 
 
 def split_document(document: Mapping[str, str]) -> dict[str, str]:
-    """A document with the words of its texts apart."""
+    """A document with the words of its texts separated by spaces."""
     return {name: text if name == "docno" else split_text(text) for name, text in document.items()}
 
 

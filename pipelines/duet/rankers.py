@@ -85,7 +85,7 @@ class Rankers(RerankingRankers):
         options |= {"filters": arguments.filters, "hidden": arguments.filters}
         if key != "local":
             options |= {"pooling": arguments.pooling, "num_ngrams": arguments.ngrams}
-        # Those of random negatives are among the candidates, too, so that only the negatives differ (Figure 4).
+        # With random negatives, too, positives are among the candidates, so that only the negatives differ (Figure 4).
         positives = {"positives": "retrieved"} if self.negatives == "retrieved" else {}
         training = {**self._training, "negatives": negatives or self.negatives, **positives, **training}
         return ModelSpec(f"{name}, {negatives} negatives" if negatives else name, OURS[key], training, options)

@@ -5,8 +5,8 @@ With Figure 4 comes a precision-recall curve, which section 6.3 describes.
 All rankers re-rank the same candidates, the top k of BM25. The networks have the paper's sizes; the defaults are a
 sample of the queries, which two cores train in minutes. The negatives are documents judged not relevant if there are
 any, else retrieved ones. Ten groups per step and a learning rate of 0.003 suit a few thousand training queries; the
-paper, with sixty thousand, has --batch-size 40 --learning-rate 0.001. SSM alone, which these settings leave near a
-random order, is trained as its recipe for few queries says. Documents without a judgement count as not relevant. The
+paper, with sixty thousand, has --batch-size 40 --learning-rate 0.001. Only SSM is trained by its recipe for few
+queries, since these settings leave its ranking near random. Documents without a judgement count as not relevant. The
 ensembles of Table 4 are fitted by cross-validation on the dev queries, as in the paper, or on the test queries if there
 are no dev queries. Parts whose models are not among the rows are left out, and so is ERR if there is no Perl to compute
 it.

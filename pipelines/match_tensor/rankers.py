@@ -54,6 +54,6 @@ class Rankers(RerankingRankers):
         if key in OURS:
             options["encoder"] = encoder
             training |= {"batch_size": self.arguments.batch_size, "learning_rate": self.arguments.learning_rate}
-        if key == "ssm":  # which these settings leave near a random order
+        if key == "ssm":  # whose ranking these settings leave near random
             training |= {**pn.SSM.recipes["few"], "num_negatives": None, "grades": None}
         return ModelSpec(name, model.model, training, options)

@@ -18,10 +18,10 @@ SECTION = f"""\
 
 {MAIN} of rankers with the settings of their recipes, trained on the first queries of a random order of the training
 queries, alone and mixed with BM25 (± is the standard deviation over seeds). An epoch has at most 2,000 groups, whatever
-the number of queries, and the best one is chosen on 100 dev queries, others for each seed; so a training on many
+the number of queries, and the best epoch is chosen on 100 dev queries, drawn anew for each seed; so training on many
 queries may end before it has seen them all. Below the values are the orderings of the papers, tested as above. *rises*
-means that the difference with the most queries is significantly larger than with the fewest, so that an ordering that
-fails here may hold with more data.
+means that the difference is significantly larger with the most queries than with the fewest. Such an ordering may hold
+with more data even if it fails here.
 """
 
 

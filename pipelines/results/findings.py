@@ -29,16 +29,17 @@ relative.
 
 Where the models of the CLSM paper's Table 5 read unstemmed words, BM25 reads them, too; checks below compare the models
 with BM25 over stems of these words. Elsewhere, BM25 reads Lucene's words, which makes it weaker than it could be on
-neural:pydocs: Lucene leaves dotted names such as numpy.linalg.norm whole, and once they are split, BM25 has .545 there
-instead of .486 (check below). In the tables of the Match-Tensor paper, SSM was trained with the settings of
-Match-Tensor, which leave it near a random order (.114 on neural:pydocs); by its recipe it is better (.233 in the table
-of all rankers), but still far below BM25. In Figure 4 of the Duet paper, the groups with random negatives include
-relevant documents that BM25 does not find, and those with retrieved ones do not.
+neural:pydocs: Lucene leaves dotted names such as numpy.linalg.norm whole, and when they are split, BM25 re-ranks its
+top 100 with an nDCG@10 of .545 instead of .486 (check below). Two kinds of runs here are older than the code. For the
+tables of the Match-Tensor paper, SSM was trained with the settings of Match-Tensor, which leave its ranking near random
+(.114 on neural:pydocs); by its recipe it is better (.233 in the table of all rankers), but still far below BM25. For
+Figure 4 of the Duet paper, groups with random negatives also have relevant documents that BM25 does not find; groups
+with retrieved negatives do not.
 
-SSI scores by q'Wd. W is full, diagonal, sparse, or U'V + I with N rows in U and V, in (U'V)_n + I with columns only for
-the n most frequent words; hash kernels share a table of weights. Its rows are tested by MAP unless they say rank loss,
-by which some of them turn around (see the tables). Rank losses differ between collections by a factor of 50, so their
-differences are relative to the mean of the two systems.
+SSI scores by q'Wd. W is full, diagonal, sparse, or U'V + I, where U and V have N rows. In (U'V)_n + I, they have
+columns only for the n most frequent words. Hash kernels share a table of weights. SSI's rows are tested by MAP unless
+they say rank loss; by rank loss, some orderings are reversed (see the tables). Rank losses differ between collections
+by a factor of up to 50, so their differences are relative to the mean of the two systems.
 """
 NOT_TESTED = """\
 Findings of the papers that are not in this table:

@@ -261,20 +261,23 @@ MATCH_TENSOR, ENSEMBLES = ("match-tensor", "runs"), ("match-tensor", "runs-ensem
 CLASSICS, CURVES = ("classics", "runs"), ("learning-curves", "runs")
 
 POOLING = (
-    "max pooling costs most. With a sum over windows in its place and windows of one word, CLSM is level with DSSM on "
-    "both collections (checks above). On cpp-docs/keywords, the sum also helps windows of three words, but less."
+    "most of the loss comes from max pooling. With a sum over windows in its place and windows of one word, CLSM is "
+    "level with DSSM on both collections (checks above). On cpp-docs/keywords, the sum also helps windows of three "
+    "words, but less."
 )
 PARTLY_POOLING = (
     "with more training queries, the difference gets smaller (see the curves below), but is far from gone. With a sum "
     "over windows of one word instead of max pooling over windows of three, a part of it goes, too (checks above)."
 )
 NO_BETTER_UNIGRAMS = (
-    "the unigram model, on which it builds, is itself below BM25 (check above), by .068 on cacm; in the paper, the two "
-    "are about equal. It is better than the unigram model, significantly in the mean over the collections."
+    "the unigram model, on which this ranker builds, is itself below BM25 (check above), by .068 on cacm; in the "
+    "paper, the two are about equal. This ranker is better than the unigram model, significantly in the mean of the "
+    "collections."
 )
 NO_BETTER_WORDS = (
-    "the unigram model, on which it builds, is itself below BM25 over the same words (check below), by .042 on cacm "
-    "and .021 on neural:pydocs; in the paper, the two are about equal. It is above the unigram model on {} collections."
+    "the unigram model, on which this model builds, is itself below BM25 over the same words (check above), by .042 on "
+    "cacm and .021 on neural:pydocs; in the paper, the two are about equal. The topic model is above the unigram model "
+    "on {} collections."
 )
 WINDOWS = (
     "longer windows fit the training queries better, but hardly the others. On cpp-docs/keywords, the training loss "
@@ -830,21 +833,21 @@ ORDERINGS = [
     Ordering(
         "SSI",
         "Table 2",
-        "U'V + I is better with correlated hashing of words (here: of all, also the frequent ones)",
+        "U'V + I is better with correlated hashing of words (here: of all words, including the frequent ones)",
         *SSI,
         "2: correlated-1",
         "2: embedded-as-correlated",
         "MAP",
         reason=(
-            "a small collection has few words to hash: with 10,000 frequent words, few occurrences are left, which was "
-            "not counted. With 1,000 frequent words on cpp-docs/links, hashing the others gains .036 (check above); "
-            "the paper hashes all but 30,000 of 2.5 million words."
+            "a small collection has few words to hash: with 10,000 frequent words, probably few occurrences are "
+            "left (not counted). With 1,000 frequent words on cpp-docs/links, hashing the others gains .036 (check "
+            "above); the paper hashes all but 30,000 of 2.5 million words."
         ),
     ),
     Ordering(
         "SSI",
         "Table 2",
-        "the same with 1,000 frequent words instead of 10,000, and only the other words hashed",
+        "U'V + I is better with correlated hashing, with 1,000 frequent words and only the others hashed",
         *SSI,
         FEWER.format("CFH (other words)"),
         FEWER.format("W = (U'V)_n + I"),
@@ -920,7 +923,7 @@ ORDERINGS = [
     Ordering(
         "SSI",
         "Table 9",
-        "SSI across languages is better than SSI on translations by words",
+        "SSI across languages is better than SSI on word-by-word translations",
         *SSI,
         "9: cross",
         "9: words-english",
@@ -930,7 +933,7 @@ ORDERINGS = [
     Ordering(
         "SSI",
         "Table 9",
-        "SSI across languages is better than TFIDF of translations by words",
+        "SSI across languages is better than TFIDF of word-by-word translations",
         *SSI,
         "9: cross",
         "9: words",
@@ -956,12 +959,16 @@ ORDERINGS = [
         frozenset({"9: cross", "9: english"}),
         "MAP",
         reason=(
-            "English mates are perfect translations, which leave nothing to add; with queries that are translated by "
-            "words, the mixture is better than either (check above)."
+            "English mates are perfect translations, so SSI across languages adds nothing to SSI on them; with queries "
+            "translated word by word, the mixture is better than either (check above)."
         ),
     ),
     Ordering(
-        *("SSI", "Table 9", "a mixture of SSI across languages and SSI on translations by words is better than either"),
+        *(
+            "SSI",
+            "Table 9",
+            "a mixture of SSI across languages and SSI on word-by-word translations is better than either",
+        ),
         *(*SSI, "9: cross+words-english"),
         frozenset({"9: cross", "9: words-english"}),
         "MAP",
@@ -1003,7 +1010,7 @@ BY_SIZE = [  # of rankers trained with different numbers of queries, which their
     Ordering("CLSM", "Table 6", "a window of 3 is better than one of 1", *CURVES, "CLSM", "CLSM, window 1"),
     Ordering("CLSM", "Table 5", "CLSM is better than BM25", *CURVES, "CLSM", "BM25"),
     Ordering("CLSM", "Table 5", "DSSM is better than BM25", *CURVES, "DSSM", "BM25"),
-    # The other models of these sets do not learn from queries; for DSSM, BM25 stands for those.
+    # Of the models meant, only those named here learn from queries; for DSSM, BM25 stands for the others.
     Ordering("CLSM", "section 5.3", "CLSM is better than the best topic model", *CURVES, "CLSM", "BLTM"),
     Ordering(
         *("CLSM", "section 5.3", "CLSM is better than the best of MRF, LCE and PTM", *CURVES),

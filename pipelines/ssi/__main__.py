@@ -167,7 +167,8 @@ class Results:
     def save_table_3(self) -> None:
         """Training on links of all documents, or on those of other documents alone; only test documents are ranked.
 
-        The latter are fewer, so a row trains on as many links of all documents. Other kinds of W have rows, too.
+        Links between other documents are fewer, so another row trains on as many links of all documents. Other kinds
+        of W have rows, too.
         """
         apart, between = (
             task.sample(self.arguments.queries)
@@ -179,7 +180,7 @@ class Results:
             Rankers(self.workspace, self.arguments, task, about)
             for task, about in ((apart, ", documents apart"), (fewer, ", fewer links"))
         )
-        # Negatives come from these, too; as such alone, test documents would be learned to be bad.
+        # Negatives come from these, too. If test documents were only negatives, they would be ranked low.
         without.learning_documents = self.workspace.forward_index(self.arguments.fields, docnos=apart.docnos)
         makers = [
             lambda: self._partitioned("links", self.rankers, self.rankers.low_rank),

@@ -50,17 +50,17 @@ NAMES = {
     **{f"low-rank-{dim}": f"SSI: U'V + I, N = {dim}" for dim in (100, 200, 500)},
     "cl-lsa": "CL-LSA",
     "cl-lsa+tfidf": "CL-LSA + TFIDF of translations",
-    "words": "TFIDF, translated by words",
+    "words": "TFIDF of word-by-word translations",
     "english": "SSI on translations",
-    "words-english": "SSI, translated by words",
+    "words-english": "SSI on word-by-word translations",
     "cross": "SSI across languages",
     "cl-lsa-quarter": "CL-LSA, a quarter of the pairs",
     "english-quarter": "SSI on translations, a quarter of the pairs",
     "cross-quarter": "SSI across languages, a quarter of the pairs",
     "cross+tfidf": "SSI across languages + TFIDF of translations",
     "cross+english": "SSI across languages + SSI on translations",
-    "cross+words": "SSI across languages + TFIDF, translated by words",
-    "cross+words-english": "SSI across languages + SSI, translated by words",
+    "cross+words": "SSI across languages + TFIDF of word-by-word translations",
+    "cross+words-english": "SSI across languages + SSI on word-by-word translations",
 }
 
 TABLES: dict[str, dict[str, tuple[str, str, str, str]]] = {

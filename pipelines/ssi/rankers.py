@@ -144,8 +144,8 @@ class Rankers(TrainedModels):
     def mixed(self, a: Ranker, b: Ranker, normalise: str | None = None) -> tuple[Ranker, float, float]:
         """A mixture with the alpha of the smallest rank loss on dev queries; alpha; and that loss.
 
-        Its retriever scores all documents by both sides, as a mixture of two retrievers could not: normalised scores
-        depend on the documents that a side returns.
+        Its retriever scores all documents by both sides. A mixture of two retrievers would not do, since normalised
+        scores depend on the documents that a side returns.
         """
         mixture, dev = pn.Mixture(a.reranker, b.reranker, normalise=normalise), self.task.collection.dev
         curve = pn.tune_alpha(mixture, self.dev_candidates, dev.qrels, RankLoss, points=ALPHAS)
@@ -220,7 +220,7 @@ class Rankers(TrainedModels):
         return self.ssi(key, name, parameters, "low-rank", None, dim=dim, embedded_terms=number)
 
     def correlated(self, ngrams: Ngrams, hashed_words: HashedWords = "all") -> Row:
-        """Correlated feature hashing of words, of 2-grams, or of both; of all words, or of others than the frequent."""
+        """Correlated feature hashing of words, of 2-grams, or of both; of all words, or of the rarer ones."""
         dim, number = self.arguments.correlated_dim, min(self.arguments.frequent_terms, self.words(None))
         what = f"{ngrams}-grams" if hashed_words == "all" else "other words"
         name, parameters = f"CFH ({what}), n = {number:,}, N = {dim}", f"{4 * dim} × {number:,} + 1"

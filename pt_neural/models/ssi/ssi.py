@@ -95,8 +95,8 @@ class SSI(RepresentationRanker, pt.Estimator):
     - ``"hash"``: weights that random pairs of words share (hash kernels, equation 5), plus αI;
     - ``"correlated-hash"``: low rank for the frequent words, and a second low-rank model, trained by itself, in which
       words or 2-grams are replaced by the frequent words that they occur with, added with a factor that is chosen on
-      dev queries, or learned if there are none. As in algorithm 1, each bin of a word goes with all bins of another; in
-      equation 6, bins go with bins of the same number. Vectors longer than 1 are cut to 1.
+      dev queries, or learned if there are none. As in algorithm 1, each bin of a word is paired with all bins of
+      another; in equation 6, with that of the same number. Vectors longer than 1 are scaled to length 1.
 
     Queries may be keywords or whole documents. With ``shared_vocabulary=False`` queries and documents have separate
     vocabularies, as for two languages (section 2.4.2) or two types of text (section 2.4.3); words are then never
