@@ -338,8 +338,8 @@ NEURAL = frozenset({"DRMM", "DSSM", "CDSSM", "DESM IN-OUT"})
 BASELINES = NEURAL | {"LSA", "BM25", "SDM", "QL"}
 CAPACITY = (
     "not known. U'V + I has the higher MAP on neural:pydocs/links and full W on cpp-docs/links, both not "
-    "significantly; on debian/links, full W is better by .030. Without training links of test documents, U'V + I is "
-    "better on the first (check above). The paper suspects that full W has too much capacity for its links."
+    "significantly; on debian/links, full W is better by .030. The paper suspects that full W has too much capacity for "
+    "its links. Without training links of test documents, the two are level, too (check above)."
 )
 
 ORDERINGS = [
@@ -749,6 +749,7 @@ ORDERINGS = [
             ("training on links of test documents helps", "3: links", "3: documents"),
             ("the same with equally many links", "3: fewer-links", "3: documents"),
             ("without links of test documents, U'V + I is better than full W", "3: documents", "3: documents-full"),
+            ("without links of test documents, U'V + I is better than TFIDF", "3: documents", "3: tfidf"),
         )
     ),
     *(
