@@ -191,7 +191,9 @@ class TunedByFold(pt.Transformer):
     """
 
     def __init__(self, ranker: pt.Transformer, grids: Mapping[pt.Transformer, Grid], split: Split, seed: int):
-        self.ranker, self.grids, self.split, self.seed = ranker, grids, split, seed
+        self.ranker, self.split, self.seed = ranker, split, seed
+        # No dict, since a setting that changes may change the hash of the part that has it.
+        self.grid = [(model, name, values) for model, grid in grids.items() for name, values in grid.items()]
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """The results of those queries that are in the split."""
@@ -199,10 +201,9 @@ class TunedByFold(pt.Transformer):
 
     @cached_property
     def _run(self) -> pd.DataFrame:
-        topics, names = self.split.judged, [(model, name) for model, grid in self.grids.items() for name in grid]
-        runs, values = [], []
-        for settings in product(*(self.grids[model][name] for model, name in names)):
-            for (model, name), value in zip(names, settings, strict=True):
+        topics, runs, values = self.split.judged, [], []
+        for settings in product(*(values for _, _, values in self.grid)):
+            for (model, name, _), value in zip(self.grid, settings, strict=True):
                 setattr(model, name, value)
             runs.append(self.ranker.transform(topics))
             evaluate = RunEvaluator(runs[-1], self.split.qrels, topics["qid"], nDCG @ 10)

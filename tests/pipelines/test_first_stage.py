@@ -103,7 +103,10 @@ def test_settings_of_a_ranker_are_chosen_on_the_other_folds(workspaces):
     workspace = workspaces[1]
     index, test = workspace.index(), workspace.collection.test
     first, second = index.bm25(num_results=20), index.ql()
-    run = TunedByFold(first >> second, {first: {"b": list(B)}, second: {"mu": [1, 2000]}}, test, 13)(test.topics)
+    grids = {first: {"b": list(B)}, second: {"mu": [1, 2000]}}
+    tuned = [TunedByFold(first >> second, grids, test, 13) for _ in range(2)]
+    run, again = (each(test.topics) for each in tuned)  # settings change the hash of a transformer
+    pd.testing.assert_frame_equal(run, again)
     pairs = list(product(B, (1, 2000)))
     runs = {(b, mu): (index.bm25(b=b, num_results=20) >> index.ql(mu)).transform(test.topics) for b, mu in pairs}
     frame = pt.Experiment(
