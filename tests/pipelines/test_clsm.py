@@ -90,7 +90,7 @@ def test_the_tables_have_their_rows(results, setting):
         assert [name for name in table if "," not in name] == ["system", "nDCG@1", "nDCG@3", "nDCG@10"]
     assert {"nDCG@10, p against BM25", "nDCG@10, p against PTM (maxlen=3)"} <= set(five)
     assert seven.columns.tolist() == ["CLSM (J=4) \\ DSSM (J=4)", "0", "1", "2"]
-    assert len(list((results / f"runs-{setting}").glob("*.res.gz"))) == 6 + 1 + 2 * 6
+    assert len(list((results / f"runs-{setting}").glob("*.res.gz"))) == 7 + 1 + 2 * 6
     for number in (5, 6, 7):
         assert (results / f"table{number}-{setting}.md").read_text().startswith(f"Table {number}, ")
 
@@ -101,7 +101,7 @@ def test_the_folder_tells_how_the_results_were_made(results):
     assert settings["arguments"]["seeds"] == [13, 14]
     chosen = settings["chosen"]
     assert len(chosen["alpha"]) == 2 * 2
-    assert len(chosen["rows"]) == 6 + 1  # LCE tunes SDM first
+    assert len(chosen["rows"]) == 6 + 2  # LCE tunes SDM first, and PTM its weight of phrases last
     assert chosen["rows"]["ULM"]["mu"] in (30, 300)
     assert chosen["rows"]["BLTM"]["unigram_weight"] in (0.9, 0.5)
     histories = pd.read_csv(results / "histories.csv")
