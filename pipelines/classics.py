@@ -24,7 +24,7 @@ from pipelines.common.arguments import add_recipes, parsed, parser
 from pipelines.common.comparison import Comparison, System, alpha_picture, mean_curve, tuned, tuned_by_seed
 from pipelines.common.costs import costs_figure
 from pipelines.common.first_stage import PRIOR, LengthPrior
-from pipelines.common.trained import STATISTICAL, ModelSpec, RecipeRankers, recipe_collection
+from pipelines.common.trained import FITTED, ModelSpec, RecipeRankers, recipe_collection
 from pipelines.common.workspace import Workspace
 from pt_neural.experiment import AlphaCurve
 
@@ -34,7 +34,7 @@ TRAINED = (
     *("DSSM", "CLSM", "SSI", "SSM", "Duet", "DRMM", "MatchTensor"),
     *("KNRM", "ConvKNRM", "TK", "MatchPyramid", "PACRR", "ARCI", "ARCII", "DRMMTKS", "MVLSTM", "POSITDRMM", "ANMM"),
 )
-MODELS = ("DESM", *STATISTICAL, *TRAINED)
+MODELS = ("DESM", *FITTED, *TRAINED)
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 import pt_neural as pn
 from pipelines.common.arguments import add_recipes, parsed, parser
 from pipelines.common.comparison import MAIN, Comparison, System, tuned_by_seed
-from pipelines.common.trained import STATISTICAL, ModelSpec, RecipeRankers, recipe_collection
+from pipelines.common.trained import FITTED, ModelSpec, RecipeRankers, recipe_collection
 from pipelines.common.workspace import Workspace
 from pt_neural._pictures import COLOURS, MANY_TICKS, fit_labels, legend_outside, new_figure, plot_curve
 
@@ -94,7 +94,7 @@ class Rankers(RecipeRankers):
         pairs, qrels, *dev = self.examples
         qids = self._queries.head(size)
         sample = [frame[frame["qid"].isin(qids)] for frame in (pairs, qrels)]
-        if spec.name in STATISTICAL:
+        if spec.name in FITTED:
             models = {seed: self.statistical(spec.name, seed, sample)[0] for seed in self.seeds_of(spec.name)}
         else:
             models = self.trained(replace(spec, name=name), [*sample, *dev])

@@ -19,7 +19,7 @@ from pipelines.common.workspace import Workspace
 
 TRAINING = {"dev_queries": 500}  # of rankers trained with recipes
 SMALL_TRAINING = {"max_groups": 2000, "dev_queries": 100}
-STATISTICAL: Mapping[str, Mapping[str, Any]] = {  # fitted to documents or to pairs of queries and documents
+FITTED: Mapping[str, Mapping[str, Any]] = {  # fitted to documents or to pairs of queries and documents
     "TFIDF": {"sublinear_tf": True},
     "LSA": {"dim": 200},
     "PLSA": {"num_topics": 100},
@@ -208,7 +208,7 @@ class RecipeRankers(TrainedRankers):
         """A ranker fitted to all documents, or to judged pairs of queries and documents.
 
         Args:
-            name: One of ``STATISTICAL``.
+            name: One of ``FITTED``.
             seed: Its seed; None if it does not depend on one.
             examples: The pairs: the first two arguments of ``fit``.
 
@@ -216,7 +216,7 @@ class RecipeRankers(TrainedRankers):
             The ranker, and the seconds that fitting it took.
         """
         print(name if seed is None else f"{name}, seed {seed}", flush=True)
-        options = {**STATISTICAL[name], **({} if seed is None else {"seed": seed})}
+        options = {**FITTED[name], **({} if seed is None else {"seed": seed})}
         model = getattr(pn, name)(documents=self.documents, fields=self.documents.fields, **options)
         given = () if hasattr(model, "fit_corpus") else examples
         return self.workspace.fitted(model, *given), self.workspace.seconds_of_fitting(model, *given)

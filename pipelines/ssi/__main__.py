@@ -11,7 +11,7 @@ paper's web pages and advertisements.
 Tables 9 and 10 are for queries in another language than the documents; --mates names the dataset whose judgements are
 the translations of the queries among the documents. These stand for perfect translations; word-by-word translations
 come from a dictionary that is learned from the mates of training queries. Without --mates, the task is to find the
-mates; models learn from all mates of training queries, or from a quarter of them.
+mates. To see whether more data helps, some models also learn from a quarter of the mates or of the links.
 """
 
 import argparse
