@@ -13,9 +13,10 @@ from pt_neural.lucene.index import anserini
 from pt_neural.lucene.java.jvm import in_java, java_class
 
 @in_java
-def workers():
-    threads = java_class("java.lang.Thread").getAllStackTraces().keySet().toArray()
-    return [name for name in (str(thread.getName()) for thread in threads) if name.startswith(("Fork", "Lucene"))]
+def workers():  # a thread of the pool that has done its work lives on for a moment, without a frame of Anserini's
+    stacks = java_class("java.lang.Thread").getAllStackTraces().entrySet().toArray()
+    working = [entry.getKey() for entry in stacks if any("anserini" in one.getClassName() for one in entry.getValue())]
+    return [str(thread.getName()) for thread in working]
 
 def count_and_press(program, count=anserini._count):
     if number := count(program):
