@@ -222,10 +222,13 @@ class _LargestOnCPU(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor, None, None, None]:
         cells, weight = (one.contiguous() for one in ctx.saved_tensors)
-        of_cells, of_weight = torch.zeros_like(cells), torch.zeros_like(weight)
-        arrays = (one.detach().numpy() for one in (cells, weight, gradient.contiguous(), of_cells, of_weight))
-        _gradients_of_windows(*arrays, *ctx.places)
-        return of_cells if ctx.needs_input_grad[0] else None, of_weight, None, None, None
+        of_weight, of_cells = torch.zeros_like(weight), None
+        weight, gradient, sums = (one.detach().numpy() for one in (weight, gradient.contiguous(), of_weight))
+        _gradient_of_filters(cells.detach().numpy(), gradient, sums, *ctx.places)
+        if ctx.needs_input_grad[0]:
+            of_cells = torch.zeros_like(cells)
+            _gradient_of_cells(weight, gradient, of_cells.numpy(), *ctx.places)
+        return of_cells, of_weight, None, None, None
 
 
 @compiled
@@ -239,46 +242,77 @@ def _largest_windows(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The largest values, and the row and the column where the window of each starts, int32 of the same shape."""
     filters, window = weight.shape[0], weight.shape[1]
+    threes = window // 3 * 3
     shape = (len(cells), filters, document_fields, query_fields)
-    values = np.full(shape, -np.inf, dtype=np.float32)
-    rows, columns = np.zeros(shape, dtype=np.int32), np.zeros(shape, dtype=np.int32)
-    sums = np.empty(cells.shape[2], dtype=np.float32)
+    values = np.empty(shape, dtype=np.float32)
+    rows, columns = np.empty(shape, dtype=np.int32), np.empty(shape, dtype=np.int32)
+    sums = np.empty((cells.shape[1] - window + 1, cells.shape[2] - window + 1), dtype=np.float32)
+    best, best_rows = np.empty_like(sums[0]), np.empty(sums.shape[1], dtype=np.int32)  # of each column
     for pair in range(len(cells)):
         height, width = max(1, query_lengths[pair]), max(1, lengths[pair])
-        for query_field in range(query_fields):
-            first, end = query_field * height // query_fields, -(-(query_field + 1) * height // query_fields)
-            for row in range(first, end):
-                for number in range(filters):
-                    sums[:width] = 0
-                    for step in range(window):
-                        for shift in range(window):
-                            factor = weight[number, step, shift]
-                            for column in range(width):
-                                sums[column] += factor * cells[pair, row + step, column + shift]
-                    for field in range(document_fields):
-                        start = field * width // document_fields
-                        best, place = values[pair, number, field, query_field], -1
-                        for column in range(start, -(-(field + 1) * width // document_fields)):
-                            if sums[column] > best or np.isnan(sums[column]):  # nothing is above NaN, so it stays
-                                best, place = sums[column], column
-                        if place >= 0:
-                            values[pair, number, field, query_field] = best
-                            rows[pair, number, field, query_field] = row
-                            columns[pair, number, field, query_field] = place
+        for number in range(filters):
+            for row in range(height):
+                of_row = sums[row]
+                of_row[:width] = 0
+                for step in range(window):
+                    line, factors = cells[pair, row + step], weight[number, step]
+                    for shift in range(0, threes, 3):  # so that sums are read and written once for three products
+                        one, two, three = line[shift:], line[shift + 1 :], line[shift + 2 :]
+                        by_one, by_two, by_three = factors[shift], factors[shift + 1], factors[shift + 2]
+                        for column in range(width):
+                            of_row[column] += by_one * one[column] + by_two * two[column] + by_three * three[column]
+                    for shift in range(threes, window):
+                        one, by_one = line[shift:], factors[shift]
+                        for column in range(width):
+                            of_row[column] += by_one * one[column]
+            for query_field in range(query_fields):
+                first = query_field * height // query_fields
+                best[:width] = sums[first, :width]
+                best_rows[:width] = first
+                for row in range(first + 1, -(-(query_field + 1) * height // query_fields)):
+                    of_row = sums[row]
+                    for column in range(width):
+                        value = of_row[column]
+                        is_above = value > best[column] or value != value  # nothing is above NaN, so it stays
+                        best[column] = value if is_above else best[column]
+                        best_rows[column] = row if is_above else best_rows[column]
+                has_nan = np.isnan(best[:width].sum())
+                for field in range(document_fields):
+                    start, end = field * width // document_fields, -(-(field + 1) * width // document_fields)
+                    place, value = start, best[start]
+                    for column in range(start + 1, end):
+                        if best[column] > value:
+                            place, value = column, best[column]
+                    if has_nan:  # looked at only then, since that would take longer than all else
+                        for column in range(start, end):
+                            if np.isnan(best[column]):
+                                place = column
+                    values[pair, number, field, query_field] = best[place]
+                    rows[pair, number, field, query_field] = best_rows[place]
+                    columns[pair, number, field, query_field] = place
     return values, rows, columns
 
 
 @compiled
-def _gradients_of_windows(
-    cells: np.ndarray,
-    weight: np.ndarray,
-    gradient: np.ndarray,
-    of_cells: np.ndarray,
-    of_weight: np.ndarray,
-    rows: np.ndarray,
-    columns: np.ndarray,
+def _gradient_of_filters(
+    cells: np.ndarray, gradient: np.ndarray, total: np.ndarray, rows: np.ndarray, columns: np.ndarray
 ) -> None:
-    """Add to the gradients of cells and filters."""
+    """Add the window of each largest value, times its gradient, to the gradient of its filter."""
+    window = total.shape[1]
+    for pair, number, field, query_field in np.ndindex(gradient.shape):
+        factor = gradient[pair, number, field, query_field]
+        if factor != 0:
+            row, column = rows[pair, number, field, query_field], columns[pair, number, field, query_field]
+            for step in range(window):
+                for shift in range(window):
+                    total[number, step, shift] += factor * cells[pair, row + step, column + shift]
+
+
+@compiled
+def _gradient_of_cells(
+    weight: np.ndarray, gradient: np.ndarray, total: np.ndarray, rows: np.ndarray, columns: np.ndarray
+) -> None:
+    """Add each filter, times the gradient of its largest value, to the gradient of the window of this value."""
     window = weight.shape[1]
     for pair, number, field, query_field in np.ndindex(gradient.shape):
         factor = gradient[pair, number, field, query_field]
@@ -286,5 +320,4 @@ def _gradients_of_windows(
             row, column = rows[pair, number, field, query_field], columns[pair, number, field, query_field]
             for step in range(window):
                 for shift in range(window):
-                    of_weight[number, step, shift] += factor * cells[pair, row + step, column + shift]
-                    of_cells[pair, row + step, column + shift] += factor * weight[number, step, shift]
+                    total[pair, row + step, column + shift] += factor * weight[number, step, shift]

@@ -53,7 +53,7 @@ def test_match_pyramid_pools_over_the_words_that_there_are(similarity):
     np.testing.assert_allclose(scores(model), expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("window", [1, 2, 3])
+@pytest.mark.parametrize("window", [1, 2, 3, 4, 5])
 def test_filters_and_pooling_in_one_loop_are_those_of_a_convolution(window):
     random = torch.Generator().manual_seed(0)
     query_lengths, lengths = torch.tensor([4, 1, 3, 0]), torch.tensor([9, 2, 0, 7])
