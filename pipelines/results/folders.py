@@ -20,6 +20,7 @@ MIXING = "mixing"  # the last one of correlated hashing, which only chooses a fa
 UNFINISHED = f"""\
 {MARK}: a training ended within {LAST} epochs of its best one, for want of time or of epochs; more of them may help.
 """
+ALL_WORDS = r"(, n = [\d,]+, N = [\d,]+), [\d,]+ words$"  # in the name of a system of SSI
 FIRST = ("neural:pydocs", "neural:pydocs/links", "irds:vaswani", "cpp-docs/keywords", "cpp-docs/links", "cacm")
 
 
@@ -54,6 +55,7 @@ class ResultFolder:
         """The per-query values of a folder of runs: ``system, seed, qid, measure, value``; seed as text.
 
         Systems of the SSI paper's tables are also there under the number of the table and the row: ``"1: low-rank"``.
+        Those with n frequent words are also there without the number of all words, in which collections differ.
         """
         return _values(self.path, runs)
 
@@ -91,7 +93,8 @@ def _values(folder: Path, runs: str) -> pd.DataFrame:
     parts = values["name"].str.extract(r"^(?P<system>.*?)(?:, seed (?P<seed>\d+))?$").fillna({"seed": ""})
     values = values.assign(**parts)[["system", "seed", "qid", "measure", "value"]]
     rows = [_by_row(values, table) for table in sorted(folder.glob(f"table*-{runs.removeprefix('runs-')}.csv"))]
-    return pd.concat([values, *rows], ignore_index=True)
+    names = values["system"].str.replace(ALL_WORDS, r"\1", regex=True)
+    return pd.concat([values, *rows, values.assign(system=names)[names != values["system"]]], ignore_index=True)
 
 
 def _by_row(values: pd.DataFrame, table: Path) -> pd.DataFrame:
