@@ -20,7 +20,7 @@ MIXING = "mixing"  # the last one of correlated hashing, which only chooses a fa
 UNFINISHED = f"""\
 {MARK}: a training ended within {LAST} epochs of its best one, for want of time or of epochs; more of them may help.
 """
-ALL_WORDS = r"(, n = [\d,]+, N = [\d,]+), [\d,]+ words$"  # in the name of a system of SSI
+WORD_COUNT = r"(, n = [\d,]+, N = [\d,]+), [\d,]+ words$"  # at the end of the name of a system of SSI
 FIRST = ("neural:pydocs", "neural:pydocs/links", "irds:vaswani", "cpp-docs/keywords", "cpp-docs/links", "cacm")
 
 
@@ -55,7 +55,8 @@ class ResultFolder:
         """The per-query values of a folder of runs: ``system, seed, qid, measure, value``; seed as text.
 
         Systems of the SSI paper's tables are also there under the number of the table and the row: ``"1: low-rank"``.
-        Those with n frequent words are also there without the number of all words, in which collections differ.
+        Those with n frequent words are also there without the number of words of the collection at the end of their
+        names, so that one name fits all collections.
         """
         return _values(self.path, runs)
 
@@ -93,7 +94,7 @@ def _values(folder: Path, runs: str) -> pd.DataFrame:
     parts = values["name"].str.extract(r"^(?P<system>.*?)(?:, seed (?P<seed>\d+))?$").fillna({"seed": ""})
     values = values.assign(**parts)[["system", "seed", "qid", "measure", "value"]]
     rows = [_by_row(values, table) for table in sorted(folder.glob(f"table*-{runs.removeprefix('runs-')}.csv"))]
-    names = values["system"].str.replace(ALL_WORDS, r"\1", regex=True)
+    names = values["system"].str.replace(WORD_COUNT, r"\1", regex=True)
     return pd.concat([values, *rows, values.assign(system=names)[names != values["system"]]], ignore_index=True)
 
 

@@ -273,7 +273,12 @@ class Results:
 
     @property
     def _unlimited(self) -> str:
-        return f"all {self.rankers.words(None):,} words"
+        frequencies = self.rankers.documents.vocabulary.collection_frequency  # in falling order
+        frequent = self.arguments.frequent_terms
+        others = frequencies[frequent:].sum() / frequencies.sum()
+        return (
+            f"all {len(frequencies):,} words; those beyond the {frequent:,} most frequent are {others:.1%} of the text"
+        )
 
     def _save(
         self,

@@ -23,7 +23,7 @@ from pipelines.results.choice import (
     costs_by_collection,
     unfinished_rankers,
 )
-from pipelines.results.findings import STATED, count_table, finding_table, findings_of
+from pipelines.results.findings import MAIN_FINDINGS, count_table, finding_table, findings_of
 from pipelines.results.folders import UNFINISHED, read_folder, result_folders
 from pipelines.results.keeping import KEPT, keep
 from pipelines.results.orderings import (
@@ -260,19 +260,19 @@ def test_each_finding_has_one_verdict():
     assert table.loc["rises (Table 2)", "more data"] == "cacm: rises"
     counts = count_table(findings).set_index("paper")
     assert counts.loc["Duet"].tolist() == counts.loc["all"].tolist() == [5, 2, 1, 1, 1]
-    assert counts.loc["all, main findings"].tolist() == [0, 0, 0, 0, 0]
+    assert counts.loc["main findings, all papers"].tolist() == [0, 0, 0, 0, 0]
 
 
 def test_main_findings_are_counted_apart():
-    (says, *_) = STATED["Duet"]["abstract"]
+    (says, *_) = MAIN_FINDINGS["Duet"]["abstract"]
     findings = [(replace(each, says=says), outcome) for each, outcome in [finding("main", 0.2)]] + [
         finding("other", 0.2)
     ]
     found = findings_of({each: {"cacm": outcome} for each, outcome in findings}, [])
     assert finding_table(found)["main"].tolist() == ["abstract", "–"]
-    assert count_table(found).set_index("paper").loc["all, main findings"].tolist() == [1, 1, 0, 0, 0]
+    assert count_table(found).set_index("paper").loc["main findings, all papers"].tolist() == [1, 1, 0, 0, 0]
     reported = {(each.paper, each.says) for each in ORDERINGS if each.reported}
-    assert {(paper, says) for paper, by in STATED.items() for place in by.values() for says in place} <= reported
+    assert {(paper, says) for paper, by in MAIN_FINDINGS.items() for place in by.values() for says in place} <= reported
 
 
 def test_more_text_may_bring_a_finding_nearer(tmp_path):

@@ -223,11 +223,11 @@ class _LargestOnCPU(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor, None, None, None]:
         cells, weight = (one.contiguous() for one in ctx.saved_tensors)
         of_weight, of_cells = torch.zeros_like(weight), None
-        weight, gradient, sums = (one.detach().numpy() for one in (weight, gradient.contiguous(), of_weight))
-        _gradient_of_filters(cells.detach().numpy(), gradient, sums, *ctx.places)
+        gradient = gradient.contiguous().numpy()
+        _gradient_of_filters(cells.detach().numpy(), gradient, of_weight.numpy(), *ctx.places)
         if ctx.needs_input_grad[0]:
             of_cells = torch.zeros_like(cells)
-            _gradient_of_cells(weight, gradient, of_cells.numpy(), *ctx.places)
+            _gradient_of_cells(weight.detach().numpy(), gradient, of_cells.numpy(), *ctx.places)
         return of_cells, of_weight, None, None, None
 
 
@@ -242,12 +242,15 @@ def _largest_windows(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The largest values, and the row and the column where the window of each starts, int32 of the same shape."""
     filters, window = weight.shape[0], weight.shape[1]
-    threes = window // 3 * 3
+    threes = window // 3 * 3  # columns of a filter that are taken three at a time
     shape = (len(cells), filters, document_fields, query_fields)
     values = np.empty(shape, dtype=np.float32)
     rows, columns = np.empty(shape, dtype=np.int32), np.empty(shape, dtype=np.int32)
     sums = np.empty((cells.shape[1] - window + 1, cells.shape[2] - window + 1), dtype=np.float32)
-    best, best_rows = np.empty_like(sums[0]), np.empty(sums.shape[1], dtype=np.int32)  # of each column
+    best, best_rows = (
+        np.empty_like(sums[0]),
+        np.empty(sums.shape[1], dtype=np.int32),
+    )  # in each column, over the rows of a query field
     for pair in range(len(cells)):
         height, width = max(1, query_lengths[pair]), max(1, lengths[pair])
         for number in range(filters):
@@ -273,9 +276,9 @@ def _largest_windows(
                     of_row = sums[row]
                     for column in range(width):
                         value = of_row[column]
-                        is_above = value > best[column] or value != value  # nothing is above NaN, so it stays
-                        best[column] = value if is_above else best[column]
-                        best_rows[column] = row if is_above else best_rows[column]
+                        replaces = value > best[column] or value != value  # nothing is above NaN, so it stays
+                        best[column] = value if replaces else best[column]
+                        best_rows[column] = row if replaces else best_rows[column]
                 has_nan = np.isnan(best[:width].sum())
                 for field in range(document_fields):
                     start, end = field * width // document_fields, -(-(field + 1) * width // document_fields)
@@ -283,7 +286,7 @@ def _largest_windows(
                     for column in range(start + 1, end):
                         if best[column] > value:
                             place, value = column, best[column]
-                    if has_nan:  # looked at only then, since that would take longer than all else
+                    if has_nan:  # only then: to look every time would take longer than all the rest
                         for column in range(start, end):
                             if np.isnan(best[column]):
                                 place = column
@@ -297,7 +300,7 @@ def _largest_windows(
 def _gradient_of_filters(
     cells: np.ndarray, gradient: np.ndarray, total: np.ndarray, rows: np.ndarray, columns: np.ndarray
 ) -> None:
-    """Add the window of each largest value, times its gradient, to the gradient of its filter."""
+    """Add to the gradient of the filters the window of each largest value, times the gradient of this value."""
     window = total.shape[1]
     for pair, number, field, query_field in np.ndindex(gradient.shape):
         factor = gradient[pair, number, field, query_field]
@@ -312,7 +315,7 @@ def _gradient_of_filters(
 def _gradient_of_cells(
     weight: np.ndarray, gradient: np.ndarray, total: np.ndarray, rows: np.ndarray, columns: np.ndarray
 ) -> None:
-    """Add each filter, times the gradient of its largest value, to the gradient of the window of this value."""
+    """Add to the gradient of the cells each filter, times the gradient of its largest value, at this value's window."""
     window = weight.shape[1]
     for pair, number, field, query_field in np.ndindex(gradient.shape):
         factor = gradient[pair, number, field, query_field]

@@ -13,14 +13,14 @@ from pt_neural.lucene.index import anserini
 from pt_neural.lucene.java.jvm import in_java, java_class
 
 @in_java
-def workers():  # a thread of the pool that has done its work lives on for a moment, without a frame of Anserini's
+def working_threads():  # a thread of the pool that has finished lives on for a moment, without Anserini's frames
     stacks = java_class("java.lang.Thread").getAllStackTraces().entrySet().toArray()
     working = [entry.getKey() for entry in stacks if any("anserini" in one.getClassName() for one in entry.getValue())]
     return [str(thread.getName()) for thread in working]
 
 def count_and_press(program, count=anserini._count):
     if number := count(program):
-        print("working", len(workers()) > 0)
+        print("working", len(working_threads()) > 0)
         os.kill(os.getpid(), signal.SIGINT)
     return number
 
@@ -29,7 +29,7 @@ anserini.POLLING_INTERVAL = 20
 try:
     LuceneIndex(sys.argv[2]).index_collection("JsonCollection", sys.argv[1], verbose=False)
 except KeyboardInterrupt:
-    print("interrupted", workers())
+    print("interrupted", working_threads())
 """
 
 
