@@ -34,8 +34,9 @@ def curve_picture(folder: ResultFolder) -> Figure:
     """The curves of a collection, with BM25 as a line."""
     frame, values = pd.read_csv(folder.path / CURVES), folder.values("runs")
     bm25 = values.loc[(values["system"] == "BM25") & (values["measure"] == str(MAIN)), "value"].mean()
-    seeds = values.loc[values["seed"] != "", "seed"].nunique()
-    return curves_figure(frame, bm25, f"{folder.collection}, {seeds} seeds")
+    seeds = values[values["seed"] != ""].groupby("system")["seed"].nunique()
+    number = " to ".join(map(str, sorted({seeds.min(), seeds.max()})))
+    return curves_figure(frame, bm25, f"{folder.collection}, {number} seeds")
 
 
 def picture_name(folder: ResultFolder) -> str:
