@@ -222,13 +222,11 @@ class _LargestOnCPU(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor, None, None, None]:
         cells, weight = (one.contiguous() for one in ctx.saved_tensors)
-        of_weight, of_cells = torch.zeros_like(weight), None
-        gradient = gradient.contiguous().numpy()
-        _gradient_of_filters(cells.detach().numpy(), gradient, of_weight.numpy(), *ctx.places)
-        if ctx.needs_input_grad[0]:
-            of_cells = torch.zeros_like(cells)
-            _gradient_of_cells(weight.detach().numpy(), gradient, of_cells.numpy(), *ctx.places)
-        return of_cells, of_weight, None, None, None
+        of_weight = torch.zeros_like(weight)
+        of_cells = torch.zeros_like(cells) if ctx.needs_input_grad[0] else cells.new_empty(0, 0, 0)
+        arrays = (one.detach().numpy() for one in (cells, weight, gradient.contiguous(), of_cells, of_weight))
+        _add_gradients(*arrays, *ctx.places)
+        return of_cells if ctx.needs_input_grad[0] else None, of_weight, None, None, None
 
 
 @compiled
@@ -297,25 +295,16 @@ def _largest_windows(
 
 
 @compiled
-def _gradient_of_filters(
-    cells: np.ndarray, gradient: np.ndarray, total: np.ndarray, rows: np.ndarray, columns: np.ndarray
+def _add_gradients(
+    cells: np.ndarray,
+    weight: np.ndarray,
+    gradient: np.ndarray,
+    of_cells: np.ndarray,
+    of_weight: np.ndarray,
+    rows: np.ndarray,
+    columns: np.ndarray,
 ) -> None:
-    """Add to the gradient of the filters the window of each largest value, times the gradient of this value."""
-    window = total.shape[1]
-    for pair, number, field, query_field in np.ndindex(gradient.shape):
-        factor = gradient[pair, number, field, query_field]
-        if factor != 0:
-            row, column = rows[pair, number, field, query_field], columns[pair, number, field, query_field]
-            for step in range(window):
-                for shift in range(window):
-                    total[number, step, shift] += factor * cells[pair, row + step, column + shift]
-
-
-@compiled
-def _gradient_of_cells(
-    weight: np.ndarray, gradient: np.ndarray, total: np.ndarray, rows: np.ndarray, columns: np.ndarray
-) -> None:
-    """Add to the gradient of the cells each filter, times the gradient of its largest value, at this value's window."""
+    """Add to the gradients of filters and, unless theirs is empty, of cells; from those of the largest values."""
     window = weight.shape[1]
     for pair, number, field, query_field in np.ndindex(gradient.shape):
         factor = gradient[pair, number, field, query_field]
@@ -323,4 +312,6 @@ def _gradient_of_cells(
             row, column = rows[pair, number, field, query_field], columns[pair, number, field, query_field]
             for step in range(window):
                 for shift in range(window):
-                    total[pair, row + step, column + shift] += factor * weight[number, step, shift]
+                    of_weight[number, step, shift] += factor * cells[pair, row + step, column + shift]
+                    if len(of_cells):
+                        of_cells[pair, row + step, column + shift] += factor * weight[number, step, shift]
