@@ -484,7 +484,7 @@ ORDERINGS = [
         "mixed with BM25, with centred vectors, IN-OUT is better than IN-IN",
         *FULL,
         f"BM25 + {CENTRED}",
-        f"BM25 + {CENTRED.replace('IN-OUT', 'IN-IN')}",
+        f"BM25 + {DESM.format('IN-IN centred', 'documents')}",
         reported=False,
     ),
     Ordering(

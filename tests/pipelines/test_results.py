@@ -265,10 +265,8 @@ def test_each_finding_has_one_verdict():
 
 def test_main_findings_are_counted_apart():
     (says, *_) = MAIN_FINDINGS["Duet"]["abstract"]
-    findings = [(replace(each, says=says), outcome) for each, outcome in [finding("main", 0.2)]] + [
-        finding("other", 0.2)
-    ]
-    found = findings_of({each: {"cacm": outcome} for each, outcome in findings}, [])
+    orderings = [finding(says, 0.2), finding("other", 0.2)]
+    found = findings_of({each: {"cacm": outcome} for each, outcome in orderings}, [])
     assert finding_table(found)["main"].tolist() == ["abstract", "–"]
     assert count_table(found).set_index("paper").loc["main findings, all papers"].tolist() == [1, 1, 0, 0, 0]
     reported = {(each.paper, each.says) for each in ORDERINGS if each.reported}

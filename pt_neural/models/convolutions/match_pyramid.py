@@ -245,10 +245,8 @@ def _largest_windows(
     values = np.empty(shape, dtype=np.float32)
     rows, columns = np.empty(shape, dtype=np.int32), np.empty(shape, dtype=np.int32)
     sums = np.empty((cells.shape[1] - window + 1, cells.shape[2] - window + 1), dtype=np.float32)
-    best, best_rows = (
-        np.empty_like(sums[0]),
-        np.empty(sums.shape[1], dtype=np.int32),
-    )  # in each column, over the rows of a query field
+    best = np.empty_like(sums[0])  # in each column, over the rows of a query field
+    best_rows = np.empty(len(best), dtype=np.int32)
     for pair in range(len(cells)):
         height, width = max(1, query_lengths[pair]), max(1, lengths[pair])
         for number in range(filters):
