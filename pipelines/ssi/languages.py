@@ -15,12 +15,10 @@ import pt_neural as pn
 from pipelines.common.collection import SPLITS, Split, load
 from pipelines.common.workspace import Workspace
 from pipelines.ssi.evaluation import Ranker
-from pipelines.ssi.rankers import Rankers, Row, over_vectors
+from pipelines.ssi.rankers import LESS, Rankers, Row, over_vectors
 from pipelines.ssi.tables import Makers
 from pipelines.ssi.task import LinkTask, page_texts
 from pt_neural.text import tokenise
-
-LESS = 0.25  # of the training pairs, to see whether more of them help
 
 
 @dataclass(frozen=True)
@@ -81,6 +79,7 @@ class LanguageRankers(Rankers):
     def __init__(self, workspace: Workspace, arguments: argparse.Namespace, languages: Languages, about: str = ""):
         super().__init__(workspace, arguments, languages.task, f", across languages{about}")
         self.languages = languages
+        self.pairs = "mates" if languages.finding else "links"
         self._english = Rankers(workspace, arguments, languages.english, f", English mates{about}")
         self._english.models = self.models
 
@@ -94,10 +93,10 @@ class LanguageRankers(Rankers):
         if finding:
             yield partial(self.cl_lsa, limit)
             yield partial(self.cross, limit)
-            yield lambda: self._fewer("cl-lsa-quarter", self._with_fewer.cl_lsa(limit))
-            yield lambda: self._fewer("cross-quarter", self._with_fewer.cross(limit))
+            yield lambda: self.fewer(self.with_fewer.cl_lsa(limit))
+            yield lambda: self.fewer(self.with_fewer.cross(limit))
             return
-        english, few = self._english, self._with_fewer._english
+        english, few = self._english, self.with_fewer._english
         lsa_limit = limit or self.arguments.frequent_terms
         yield lambda: self._translated(english.tfidf(limit))
         if limit:
@@ -119,23 +118,15 @@ class LanguageRankers(Rankers):
             by_words = partial(self._by_words, "")
             yield lambda: self._mixed("cross+words", self.cross(limit), by_words(english.tfidf(limit)))
             yield lambda: self._mixed("cross+words-english", self.cross(limit), by_words(english.low_rank(limit)))
-            yield lambda: self._fewer("english-quarter", self._translated(few.low_rank(limit)))
-            yield lambda: self._fewer("cross-quarter", self._with_fewer.cross(limit))
+            yield lambda: self.fewer(self._translated(few.low_rank(limit, key="english")))
+            yield lambda: self.fewer(self.with_fewer.cross(limit))
 
     @cached_property
-    def _with_fewer(self) -> "LanguageRankers":
-        about, languages = f", {LESS:.0%} of the {self._pairs}", self.languages.with_share(LESS)
-        rankers = LanguageRankers(self.workspace, self.arguments, languages, about)
+    def with_fewer(self) -> "LanguageRankers":
+        """The same rankers, but trained on a quarter of the links or mates."""
+        rankers = LanguageRankers(self.workspace, self.arguments, self.languages.with_share(LESS), self._less)
         rankers.models = self.models
         return rankers
-
-    def _fewer(self, key: str, row: Row) -> Row:
-        number = len(self._with_fewer.task.collection.train.qrels)
-        return replace(row, key=key, name=f"{row.name}, {number:,} {self._pairs}")
-
-    @property
-    def _pairs(self) -> str:
-        return "mates" if self.languages.finding else "links"
 
     def cl_lsa(self, limit: int | None) -> Row:
         """LSA of queries joined with their mates (CL-LSI), with the dimensions of the smallest dev rank loss."""

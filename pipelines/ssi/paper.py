@@ -48,6 +48,17 @@ NAMES = {
     "documents-symmetric": "SSI: U'U + I, documents partitioned",
     **{f"symmetric-{dim}": f"SSI: U'U + I, N = {dim}" for dim in (100, 200, 500)},
     **{f"low-rank-{dim}": f"SSI: U'V + I, N = {dim}" for dim in (100, 200, 500)},
+    **{
+        f"{key}-quarter": f"SSI: {name}, a quarter of the links"
+        for key, name in (
+            ("full", "W unconstrained"),
+            ("sparse-1000", "sparse W, 1000 a row"),
+            ("sparse-100", "sparse W, 100 a row"),
+            ("sparse-10", "sparse W, 10 a row"),
+            ("symmetric", "U'U + I"),
+            ("low-rank", "U'V + I"),
+        )
+    },
     "cl-lsa": "CL-LSA",
     "cl-lsa+tfidf": "CL-LSA + TFIDF of translations",
     "words": "TFIDF of word-by-word translations",

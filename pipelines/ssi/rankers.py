@@ -2,7 +2,7 @@
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from typing import Any
@@ -24,6 +24,7 @@ BETAS, FEEDBACK_DOCS = (0.25, 0.5, 1.0), (2, 5, 10, 20)
 FEEDBACK_QUERIES = 50  # dev queries, with all documents ranked, to choose Rocchio's settings
 ALPHAS = 51
 NEGATIVES = 8  # random ones per link in each epoch
+LESS = 0.25  # of the links or mates, to see whether more of them help
 PAIR_KINDS = ("full", "off-diagonal", "sparse", "hash")  # kinds of W that weigh pairs of words
 
 
@@ -61,7 +62,7 @@ class Rankers(TrainedModels):
         about: Distinguishes the task in the names of systems, such as ``", k = 10"``.
     """
 
-    dev_measure = RankLoss
+    dev_measure, pairs = RankLoss, "links"
 
     def __init__(self, workspace: Workspace, arguments: argparse.Namespace, task: LinkTask, about: str = ""):
         super().__init__(workspace, arguments)
@@ -197,6 +198,28 @@ class Rankers(TrainedModels):
     def full(self, limit: int | None) -> Row:
         """W unconstrained."""
         return self.ssi("full", "W unconstrained", f"{self.words(limit):,}²", "full", limit)
+
+    def sparse(self, limit: int | None, number: int) -> Row:
+        """Sparse W with a number of weights a row."""
+        name, parameters = f"sparse W, {number:,} a row", f"{number:,} × {self.words(limit):,}"
+        return self.ssi(f"sparse-{number}", name, parameters, "sparse", limit, nonzeros=number)
+
+    @cached_property
+    def with_fewer(self) -> "Rankers":
+        """The same rankers, but trained on a quarter of the links."""
+        about = f"{self.about}{self._less}"
+        rankers = Rankers(self.workspace, self.arguments, self.task.with_share(LESS), about)
+        rankers.models = self.models
+        return rankers
+
+    @property
+    def _less(self) -> str:
+        return f", {LESS:.0%} of the {self.pairs}"
+
+    def fewer(self, row: Row) -> Row:
+        """A row of ``with_fewer``, whose key and name say so."""
+        number = len(self.with_fewer.task.collection.train.qrels)
+        return replace(row, key=f"{row.key}-quarter", name=f"{row.name}, {number:,} {self.pairs}")
 
     def learning_curve(self, dim: int, share: float) -> pd.DataFrame:
         """Figure 2: the epochs of training on a share of the links, without early stopping.

@@ -21,14 +21,19 @@ def table_1(rankers: Rankers) -> Makers:
     yield partial(rankers.full, limit)
     yield ssi("off-diagonal", "W with a diagonal of zeros", f"{words:,}² - {words:,}", "off-diagonal", limit)
     for number in arguments.nonzeros:
-        key, name = f"sparse-{number}", f"sparse W, {number:,} a row"
-        yield ssi(key, name, f"{number:,} × {words:,}", "sparse", limit, nonzeros=number)
+        yield partial(rankers.sparse, limit, number)
     yield partial(rankers.low_rank, limit, kind="symmetric")
     yield partial(rankers.low_rank, limit)
     name, parameters = f"W = U'V, N = {dim}", f"{2 * dim} × {words:,}"
     yield ssi("no-identity", name, parameters, "low-rank", limit, identity=False, **embedded)
     name, parameters = f"W = U'V + D, N = {dim}", f"{2 * dim + 1} × {words:,}"
     yield ssi("with-diagonal", name, parameters, "low-rank-diagonal", limit, **embedded)
+    few = rankers.with_fewer
+    yield lambda: rankers.fewer(few.full(limit))
+    for number in arguments.nonzeros:
+        yield lambda number=number: rankers.fewer(few.sparse(limit, number))
+    yield lambda: rankers.fewer(few.low_rank(limit, kind="symmetric"))
+    yield lambda: rankers.fewer(few.low_rank(limit))
 
 
 def table_2(rankers: Rankers) -> Makers:
