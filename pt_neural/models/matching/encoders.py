@@ -84,7 +84,9 @@ class RowLinear(nn.Linear):
 
     def forward(self, rows: Tensor) -> Tensor:
         """From (rows, inputs) to (rows, outputs)."""
-        return super().forward(rows if self.training else pad_rows(rows))[: len(rows)]
+        if self.training:
+            return super().forward(rows)  # without the slice, whose gradient would be a padded copy
+        return super().forward(pad_rows(rows))[: len(rows)]
 
 
 class TextEncoders(nn.Module):

@@ -8,8 +8,11 @@ import torch
 import torch.nn.functional as F
 
 import pt_neural as pn
-from pt_neural.models.convolutions.arc import larger_of_two
+from pt_neural.models.convolutions import arc
+from pt_neural.models.convolutions.arc import larger_of_two, larger_of_two_windows
 from pt_neural.models.convolutions.match_pyramid import dynamic_max, largest_on_cpu, same_size
+from pt_neural.models.matching.layers import WindowSums
+from pt_neural.rankers.readers.word_sequences import WordTexts
 from tests.models.matching.reference import PAIRS, ByHand, k_largest, made, relu, scores
 
 
@@ -149,6 +152,41 @@ def test_the_larger_of_two_and_its_gradients_are_those_of_pooling(lengths):
     weights = torch.randn_like(pooled)
     gradients = [torch.autograd.grad((weights * one).sum(), rows)[0] for one in (pooled, expected)]
     torch.testing.assert_close(*gradients)
+
+
+@pytest.mark.parametrize("lengths", [[3, 1, 2, 5, 4], [0, 2, 0, 7], [1], [0]])
+def test_windows_with_fewer_products_are_those_of_a_convolution_and_pooling(lengths):
+    torch.manual_seed(13)
+    layer = WindowSums(6, 3, 5).double()
+    torch.nn.init.normal_(layer.bias)
+    rows = torch.randn(sum(lengths), 6, dtype=torch.float64, requires_grad=True)
+    pooled, offsets = larger_of_two_windows(layer, rows, torch.tensor([0, *np.cumsum(lengths, dtype=int)]))
+    assert offsets.diff().tolist() == [(length + 1) // 2 for length in lengths]
+    filters = layer.projection.weight.view(3, 5, 6).permute(1, 2, 0)  # (filters, inputs, window)
+    texts = [F.pad(text.T, (0, 2))[None] for text in rows.split(lengths) if len(text)]
+    convolved = [F.conv1d(text, filters, layer.bias) for text in texts]
+    expected = torch.cat([rows[:0, :5], *(F.max_pool1d(values, 2, ceil_mode=True)[0].T for values in convolved)])
+    torch.testing.assert_close(pooled, expected)
+    weights, learned = torch.randn_like(pooled), (rows, layer.projection.weight, layer.bias)
+    gradients = (
+        torch.autograd.grad((weights * one).sum(), learned, materialize_grads=True) for one in (pooled, expected)
+    )
+    torch.testing.assert_close(*gradients)
+
+
+def test_arc_i_trains_with_fewer_products_but_scores_as_before(monkeypatch):
+    """Scores must not depend on the batch, so only training may round otherwise."""
+    calls = []
+    monkeypatch.setattr(
+        arc, "larger_of_two_windows", lambda *given: calls.append(given) or larger_of_two_windows(*given)
+    )
+    model = made(pn.ARCI, layers=(3, 4), hidden=5)
+    scores(model)
+    assert not calls
+    texts = WordTexts(torch.arange(5), torch.tensor([3, 0, 1, 4, 2, 2]), torch.tensor([0, 5, 6]))
+    found = [model.network.train(training).encode("document", texts) for training in (True, False)]
+    assert len(calls) == 1
+    torch.testing.assert_close(*found)
 
 
 def test_arc_i_compares_vectors_of_sentences():
