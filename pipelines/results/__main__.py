@@ -35,6 +35,7 @@ from pipelines.results.keeping import KEPT, keep
 from pipelines.results.orderings import NOT_KNOWN, ORDERINGS, WITH_RECIPES, Ordering, outcome_of
 from pipelines.results.papers import SSI_MEASURES, TABLES, paper_figures, paper_text
 from pipelines.results.peers import peer_section
+from pipelines.results.pictures import figure_section, paper_pictures
 from pipelines.results.shown import shown_section
 from pipelines.ssi import paper as ssi
 from pt_neural.experiment import significance
@@ -128,6 +129,8 @@ def main() -> None:
         save_picture(choice_picture(costs), path.with_suffix(".png"))
     for folder in curve_folders(folders):
         save_picture(curve_picture(folder), arguments.pictures / picture_name(folder))
+    for name, _, draw in paper_pictures(folders):
+        save_picture(draw(), arguments.pictures / name)
 
 
 def save_picture(figure: Figure, path: Path) -> None:
@@ -155,6 +158,7 @@ def page(folders: Sequence[ResultFolder]) -> Iterator[str]:
         if any(MARK in part for part in tables):
             yield UNFINISHED
         yield from tables
+    yield from figure_section(folders, DOCS.relative_to(ROOT))
     yield from shown_section(folders)
     yield from learned(folders)
     yield COMMANDS

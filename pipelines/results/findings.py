@@ -23,9 +23,9 @@ the difference moves significantly in the direction of the paper, however far it
 more data: from the fewest to the most training queries of a learning curve; for DESM, from a sample of the documents or
 a quarter of the queries to all of them, while the other side stays as it is; for SSI, from a quarter of the training
 pairs of two languages to all of them. Learning curves are used for nothing else here, except for findings about the
-number of training queries. For each of the others, either a run shows why it fails (*{CAUSE}*: the reasons stand under
-the tables below), or the reason is *{UNKNOWN}*. Differences are in the measure that is named; those of gains are
-relative.
+number of training queries. For each of the others, either a run shows why it fails, or that its test queries are too
+few for a difference as small as the paper's (*{CAUSE}*: the reasons stand under the tables below), or the reason is
+*{UNKNOWN}*. Differences are in the measure that is named; those of gains are relative.
 
 Where the models of the CLSM paper's Table 5 read unstemmed words, BM25 reads them, too; checks below compare the models
 with BM25 over stems of these words. Elsewhere, BM25 reads Lucene's words, which makes it weaker than it could be on
@@ -246,6 +246,7 @@ def _row(finding: Finding) -> dict[str, str]:
         "main": finding.main_in or "–",
         "collections": ", ".join(f"{(verdicts == name).sum()} {name}" for name in verdicts.unique()),
         "mean difference": f"{mean.better - mean.worse:+.4f} {measure}, {p_text(mean.p)}",
+        "95% interval": "{:+.4f} to {:+.4f}".format(*mean.interval),
         "more data": ", ".join(f"{name}: {trend}" for name, trend in finding.trends.items()) or "–",
         "verdict": finding.status,
     }

@@ -1,6 +1,7 @@
 """The page of results, from folders as pipelines write them."""
 
 import json
+import re
 import sys
 from dataclasses import replace
 from itertools import chain
@@ -10,7 +11,7 @@ from subprocess import CompletedProcess
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import t, ttest_rel
+from scipy.stats import t, ttest_1samp, ttest_rel
 
 from pipelines import classics, learning_curves
 from pipelines.common.runs import SavedRuns, read_values
@@ -30,6 +31,7 @@ from pipelines.results.orderings import (
     BY_SIZE,
     LEVEL,
     ORDERINGS,
+    TOO_FEW,
     WITH_RECIPES,
     WITHOUT_SEED,
     Ordering,
@@ -211,6 +213,9 @@ def written(out, monkeypatch, folder):
 
 def test_the_page_has_ours_beside_the_papers(out, monkeypatch, tmp_path):
     text = written(out, monkeypatch, tmp_path)
+    pictures = set(re.findall(r"duet-figure6-.*?\.png", text))
+    assert pictures == {"duet-figure6-cacm.png", "duet-figure6-neural-pydocs.png"}
+    assert all((tmp_path / name).exists() for name in pictures)
     header = text.index("| system | paper | neural:pydocs (30 queries) | cacm (30 queries) |")
     values = next(folder for folder in result_folders(out) if folder.collection == "neural:pydocs").values("runs")
     mean = values.loc[values["system"] == "Duet", "value"].mean()
@@ -271,6 +276,24 @@ def test_main_findings_are_counted_apart():
     assert count_table(found).set_index("paper").loc["main findings, all papers"].tolist() == [1, 1, 0, 0, 0]
     reported = {(each.paper, each.says) for each in ORDERINGS if each.reported}
     assert {(paper, says) for paper, by in MAIN_FINDINGS.items() for place in by.values() for says in place} <= reported
+
+
+def test_queries_are_too_few_only_where_the_papers_difference_is_within_the_interval():
+    orderings = [each for each in ORDERINGS if each.reason.startswith(TOO_FEW)]
+    folders = list(result_folders(KEPT))
+    found = findings_of(results.outcomes_of(orderings, folders), folders)
+    assert len(found) == len(orderings) > 0
+    for each in found:
+        text = paper_figures(each.orderings[0])
+        better, worse = (float(part.rstrip(" %")) for part in text.split(" against "))
+        low, high = each.mean.interval
+        assert low < (better - worse) / (100 if "%" in text else 1) < high
+
+
+def test_the_interval_is_that_of_the_paired_t_test():
+    differences = np.random.default_rng(5).normal(0.1, 1, 40)
+    interval = ttest_1samp(differences, 0).confidence_interval(0.95)
+    np.testing.assert_allclose(outcome_from(pd.Series(differences), []).interval, tuple(interval))
 
 
 def test_more_text_may_bring_a_finding_nearer(tmp_path):

@@ -1,0 +1,79 @@
+"""Figures of the papers, drawn from the kept values of queries."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+from ir_measures import nDCG
+from matplotlib.figure import Figure
+
+from pipelines.common.workspace import slug
+from pipelines.duet.rankers import KINDS
+from pipelines.results.folders import ResultFolder
+from pipelines.ssi import figures, paper
+from pt_neural.experiment import pca
+
+SECTION = """\
+## Figures of the papers
+
+Drawn from the values of test queries, means over seeds. Learning curves stand above.
+"""
+Draw = Callable[[], Figure]
+SCATTERED = {"2: embedded-0": "U'V + I", **{f"2: {row}": paper.NAMES[row] for row in ("tfidf", "mixture")}}
+FIGURE_2 = "figure2.csv"
+
+
+def figure_section(folders: Sequence[ResultFolder], pictures: Path) -> Iterator[str]:
+    """The section of the page; nothing if there are no pictures.
+
+    Args:
+        folders: All results.
+        pictures: Where the page finds the pictures.
+    """
+    parts = [f"![{caption}]({pictures / name})\n\n*{caption}*\n" for name, caption, _ in paper_pictures(folders)]
+    if parts:
+        yield SECTION
+        yield from parts
+
+
+def paper_pictures(folders: Sequence[ResultFolder]) -> Iterator[tuple[str, str, Draw]]:
+    """The file and the caption of each figure and collection, and what draws it."""
+    for pipeline, number, caption, of_folder in FIGURES:
+        for folder in folders:
+            if folder.pipeline == pipeline and (draw := of_folder(folder)) is not None:
+                name = f"{pipeline}-figure{number}-{slug(folder.collection)}.png"
+                yield name, f"{caption}; {folder.collection}", draw
+
+
+def average_precision(folder: ResultFolder) -> Draw | None:
+    """SSI with all words against TFIDF and its mixture with LSA; None if one of them was not run."""
+    values = _by_query(folder.values("runs-collection"), "MAP")
+    if not set(SCATTERED) <= set(values):
+        return None
+    return partial(figures.scatter, values[list(SCATTERED)].rename(columns=SCATTERED))
+
+
+def training_and_dev_error(folder: ResultFolder) -> Draw | None:
+    """U'V + I with several N and shares of the training links; None if it was not run."""
+    path = folder.path / FIGURE_2
+    return partial(figures.learning_curves, pd.read_csv(path)) if path.exists() else None
+
+
+def components(folder: ResultFolder) -> Draw | None:
+    """The rankers of Table 2 as points; None without the Duet, or with fewer than three."""
+    values = _by_query(folder.values("runs"), str(nDCG @ 10))
+    kinds = {name: kind for name, kind in KINDS.items() if name in values}
+    return (lambda: pca(values[list(kinds)], kinds).plot().figure) if "Duet" in kinds and len(kinds) > 2 else None
+
+
+def _by_query(values: pd.DataFrame, measure: str) -> pd.DataFrame:
+    """One row per query and one column per system."""
+    return values[values["measure"] == measure].pivot_table("value", "qid", "system")
+
+
+FIGURES: tuple[tuple[str, int, str, Callable[[ResultFolder], Draw | None]], ...] = (
+    ("ssi", 1, "SSI, Figure 1: average precision of each query, all words, documents as queries", average_precision),
+    ("ssi", 2, "SSI, Figure 2: training loss and dev rank loss by the tuples seen", training_and_dev_error),
+    ("duet", 6, "Duet, Figure 6: principal components of the rankers' nDCG@10 of the test queries", components),
+)
