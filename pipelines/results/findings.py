@@ -22,7 +22,7 @@ below counts, and rows "with recipes" count only where there is no other. A find
 the difference moves significantly in the direction of the paper, however far it still is. Three comparisons count as
 more data: from the fewest to the most training queries of a learning curve; for DESM, from a sample of the documents or
 a quarter of the queries to all of them, while the other side stays as it is; for SSI, from a quarter of the training
-pairs of two languages to all of them. Learning curves are used for nothing else here, except for findings about the
+links or mates to all of them. Learning curves are used for nothing else here, except for findings about the
 number of training queries. For each of the others, either a run shows why it fails, or that its test queries are too
 few for a difference as small as the paper's (*{CAUSE}*: the reasons stand under the tables below), or the reason is
 *{UNKNOWN}*. Differences are in the measure that is named; those of gains are relative.

@@ -44,6 +44,7 @@ TABLES = {
     11: "whole pages against titles",
 }
 ACROSS_LANGUAGES = (9, 10)
+MAX_TERMS = FREQUENT_TERMS = 10_000
 HASH_SIZES = [100_000, 300_000, 1_000_000, 3_000_000, 6_000_000]
 FIGURES = {
     1: "average precision of each query: SSI against TFIDF and its mixture with LSA",
@@ -99,9 +100,14 @@ def options() -> argparse.Namespace:
     add("--dims", type=int, nargs="*", default=[100, 200, 500], help="N in Table 4")
     add("--correlated-dim", type=int, default=300, help="N of both models of CFH, and of (U'V)_n + I beside it")
     add("--lsa-dims", type=int, nargs="+", default=[50, 100, 200], help="dimensions of LSA to choose from")
-    add("--max-terms", type=int, default=10_000, help="D, words of the limited dictionary (paper: 30000)")
+    add("--max-terms", type=int, default=MAX_TERMS, help="D, words of the limited dictionary (paper: 30000)")
     add("--nonzeros", type=int, nargs="*", default=[1000, 100, 10], help="weights per row of sparse W in Table 1")
-    add("--frequent-terms", type=int, default=10_000, help="words of LSA and CFH in Tables 2 and 6 (paper: 30000)")
+    add(
+        "--frequent-terms",
+        type=int,
+        default=FREQUENT_TERMS,
+        help="words of LSA and CFH in Tables 2 and 6 (paper: 30000)",
+    )
     add("--embedded-terms", type=int, nargs="*", default=[30_000, 10_000, 3_000], help="n of (U'V)_n in Table 2")
     add("--hash-sizes", type=int, nargs="*", default=HASH_SIZES, help="hash kernels in Table 2 (paper: 1M 3M 6M)")
     add("--keywords", type=int, nargs="*", default=[5, 10, 20], help="k in Tables 5 and 6")
@@ -301,10 +307,18 @@ class Results:
             name = f"table{str(number).replace(', k = ', '-k').replace(', ', '-')}-{evaluation.name}"
             caption = f"Table {number}, {about}. {self.workspace.collection.label}, {evaluation.describe()}"
             table = beside_paper(rows, evaluation, paper.TABLES.get(str(number), {}))
-            frame = table.assign(row=[row.key for row in rows], run=[row.system for row in rows])
+            frame = table.assign(row=list(map(self._kept_key, rows)), run=[row.system for row in rows])
             self.workspace.save_table(name, table, f"{caption}{self.workspace.seeds_note}", frame)
             values = evaluation.by_query("MAP", {row.name: row.system for row in rows})
             self.workspace.save_picture(name, bootstrap(values).plot().figure)
+
+    def _kept_key(self, row: Row) -> str:
+        """The row's key with unusual numbers of words, so that rows of several runs can be kept side by side."""
+        numbers = (("D", self.arguments.max_terms, MAX_TERMS), ("n", self.arguments.frequent_terms, FREQUENT_TERMS))
+        unusual = (
+            f", {name} = {number}" for name, number, usual in numbers if f"{number:,}" in row.system and number != usual
+        )
+        return "".join((row.key, *unusual))
 
     def _forget(self, rankers: Rankers) -> None:
         """Keep the histories of trained models, but not the models, whose memory would add up."""

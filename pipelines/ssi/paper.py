@@ -89,6 +89,7 @@ TABLES: dict[str, dict[str, tuple[str, str, str, str]]] = {
         "symmetric": ("200 D", "0.41", "0.506±0.012", "0.225±0.007"),
         "low-rank": ("400 D", "0.30", "0.517±0.011", "0.229±0.007"),
         "no-identity": ("", "0.56", "0.42", ""),  # from the text after Table 4, and its footnote
+        **{f"{row}-quarter": ("", "", "", "") for row in ("full", "sparse-100", "symmetric", "low-rank")},
     },
     "2": {
         "tfidf": ("0", "0.842", "0.432±0.012", "0.193±0.007"),
