@@ -17,10 +17,10 @@ from pt_neural.experiment import pca
 SECTION = """\
 ## Figures of the papers
 
-Drawn from the values of test queries, means over seeds. Learning curves stand above.
+Drawn from our runs, as means over seeds. Curves over the number of training queries are in a section above.
 """
 Draw = Callable[[], Figure]
-SCATTERED = {"2: embedded-0": "U'V + I", **{f"2: {row}": paper.NAMES[row] for row in ("tfidf", "mixture")}}
+SCATTERED = {f"2: {row}": paper.NAMES[row] for row in ("embedded-0", "tfidf", "mixture")}
 FIGURE_2 = "figure2.csv"
 
 
@@ -47,7 +47,7 @@ def paper_pictures(folders: Sequence[ResultFolder]) -> Iterator[tuple[str, str, 
 
 
 def average_precision(folder: ResultFolder) -> Draw | None:
-    """SSI with all words against TFIDF and its mixture with LSA; None if one of them was not run."""
+    """(U'V)_n + I with the largest n against TFIDF and its mixture with LSA; None if one of them was not run."""
     values = _by_query(folder.values("runs-collection"), "MAP")
     if not set(SCATTERED) <= set(values):
         return None
@@ -64,7 +64,9 @@ def components(folder: ResultFolder) -> Draw | None:
     """The rankers of Table 2 as points; None without the Duet, or with fewer than three."""
     values = _by_query(folder.values("runs"), str(nDCG @ 10))
     kinds = {name: kind for name, kind in KINDS.items() if name in values}
-    return (lambda: pca(values[list(kinds)], kinds).plot().figure) if "Duet" in kinds and len(kinds) > 2 else None
+    if "Duet" not in kinds or len(kinds) < 3:
+        return None
+    return lambda: pca(values[list(kinds)], kinds).plot().figure
 
 
 def _by_query(values: pd.DataFrame, measure: str) -> pd.DataFrame:
@@ -74,6 +76,10 @@ def _by_query(values: pd.DataFrame, measure: str) -> pd.DataFrame:
 
 FIGURES: tuple[tuple[str, int, str, Callable[[ResultFolder], Draw | None]], ...] = (
     ("ssi", 1, "SSI, Figure 1: average precision of each query, all words, documents as queries", average_precision),
-    ("ssi", 2, "SSI, Figure 2: training loss and dev rank loss by the tuples seen", training_and_dev_error),
+    (
+        *("ssi", 2),
+        "SSI, Figure 2 (the paper's is across languages): training loss and dev rank loss by the tuples seen",
+        training_and_dev_error,
+    ),
     ("duet", 6, "Duet, Figure 6: principal components of the rankers' nDCG@10 of the test queries", components),
 )

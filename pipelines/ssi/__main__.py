@@ -44,7 +44,6 @@ TABLES = {
     11: "whole pages against titles",
 }
 ACROSS_LANGUAGES = (9, 10)
-MAX_TERMS = FREQUENT_TERMS = 10_000
 HASH_SIZES = [100_000, 300_000, 1_000_000, 3_000_000, 6_000_000]
 FIGURES = {
     1: "average precision of each query: SSI against TFIDF and its mixture with LSA",
@@ -77,6 +76,8 @@ def options() -> argparse.Namespace:
     add = arguments.add_argument
     monolingual = [number for number in TABLES if number not in ACROSS_LANGUAGES]
     add("--tables", type=int, nargs="*", choices=TABLES, default=monolingual, help=listed(TABLES))
+    add("--rows", nargs="*", help="rows of the tables, by the names that their CSV files give them; None: all")
+    add("--row-note", default="", help="text after these names, to keep rows beside those with other settings")
     add("--figures", type=int, nargs="*", choices=FIGURES, default=[], help=listed(FIGURES))
     add("--query", choices=["text", "page"], default="text", help="queries: those of the dataset, or whole pages")
     add(
@@ -100,14 +101,9 @@ def options() -> argparse.Namespace:
     add("--dims", type=int, nargs="*", default=[100, 200, 500], help="N in Table 4")
     add("--correlated-dim", type=int, default=300, help="N of both models of CFH, and of (U'V)_n + I beside it")
     add("--lsa-dims", type=int, nargs="+", default=[50, 100, 200], help="dimensions of LSA to choose from")
-    add("--max-terms", type=int, default=MAX_TERMS, help="D, words of the limited dictionary (paper: 30000)")
+    add("--max-terms", type=int, default=10_000, help="D, words of the limited dictionary (paper: 30000)")
     add("--nonzeros", type=int, nargs="*", default=[1000, 100, 10], help="weights per row of sparse W in Table 1")
-    add(
-        "--frequent-terms",
-        type=int,
-        default=FREQUENT_TERMS,
-        help="words of LSA and CFH in Tables 2 and 6 (paper: 30000)",
-    )
+    add("--frequent-terms", type=int, default=10_000, help="words of LSA and CFH in Tables 2 and 6 (paper: 30000)")
     add("--embedded-terms", type=int, nargs="*", default=[30_000, 10_000, 3_000], help="n of (U'V)_n in Table 2")
     add("--hash-sizes", type=int, nargs="*", default=HASH_SIZES, help="hash kernels in Table 2 (paper: 1M 3M 6M)")
     add("--keywords", type=int, nargs="*", default=[5, 10, 20], help="k in Tables 5 and 6")
@@ -188,15 +184,16 @@ class Results:
         )
         # Negatives come from these, too. If test documents were only negatives, they would be ranked low.
         without.learning_documents = self.workspace.forward_index(self.arguments.fields, docnos=apart.docnos)
-        makers = [
-            lambda: self._partitioned("links", self.rankers, self.rankers.low_rank),
-            lambda: self._partitioned("documents", without, without.low_rank),
-            lambda: self._partitioned("fewer-links", sampled, sampled.low_rank),
-            lambda: self._partitioned("links-full", self.rankers, self.rankers.full),
-            lambda: self._partitioned("documents-full", without, without.full),
-            lambda: self._partitioned("documents-symmetric", without, partial(without.low_rank, kind="symmetric")),
-            partial(self.rankers.tfidf, self.arguments.max_terms),
-        ]
+        rows = {
+            "links": (self.rankers, self.rankers.low_rank),
+            "documents": (without, without.low_rank),
+            "fewer-links": (sampled, sampled.low_rank),
+            "links-full": (self.rankers, self.rankers.full),
+            "documents-full": (without, without.full),
+            "documents-symmetric": (without, partial(without.low_rank, kind="symmetric")),
+        }
+        makers = [(key, partial(self._partitioned, key, *row)) for key, row in rows.items()]
+        makers.append(("tfidf", partial(self.rankers.tfidf, self.arguments.max_terms)))
         evaluation = Evaluation(between, "candidates", len(between.docnos), self.workspace.runs("runs-apart"), "apart")
         self._save(3, f"test documents, {self._limited}", without, makers, [evaluation])
         self._forget(sampled)
@@ -296,29 +293,27 @@ class Results:
     ) -> None:
         """Make the rows of a table one by one, measure them, and save the table for each setting."""
         rows = []
-        for make in makers:
+        for key, make in makers:
+            if self.arguments.rows is not None and key not in self.arguments.rows:
+                continue
             row = make()
             for evaluation in evaluations:
                 evaluation.add(row.system, row.rankers)
             rows.append(row)
             self._forget(rankers)
             self._forget(self.rankers)
+        if not rows:
+            print(f"Table {number} has none of the rows {', '.join(self.arguments.rows)}")
+            return
         for evaluation in evaluations:
             name = f"table{str(number).replace(', k = ', '-k').replace(', ', '-')}-{evaluation.name}"
             caption = f"Table {number}, {about}. {self.workspace.collection.label}, {evaluation.describe()}"
             table = beside_paper(rows, evaluation, paper.TABLES.get(str(number), {}))
-            frame = table.assign(row=list(map(self._kept_key, rows)), run=[row.system for row in rows])
+            names = [f"{row.key}{self.arguments.row_note}" for row in rows]
+            frame = table.assign(row=names, run=[row.system for row in rows])
             self.workspace.save_table(name, table, f"{caption}{self.workspace.seeds_note}", frame)
             values = evaluation.by_query("MAP", {row.name: row.system for row in rows})
             self.workspace.save_picture(name, bootstrap(values).plot().figure)
-
-    def _kept_key(self, row: Row) -> str:
-        """The row's key with unusual numbers of words, so that rows of several runs can be kept side by side."""
-        numbers = (("D", self.arguments.max_terms, MAX_TERMS), ("n", self.arguments.frequent_terms, FREQUENT_TERMS))
-        unusual = (
-            f", {name} = {number}" for name, number, usual in numbers if f"{number:,}" in row.system and number != usual
-        )
-        return "".join((row.key, *unusual))
 
     def _forget(self, rankers: Rankers) -> None:
         """Keep the histories of trained models, but not the models, whose memory would add up."""

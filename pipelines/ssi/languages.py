@@ -90,36 +90,39 @@ class LanguageRankers(Rankers):
             limit: Words of each dictionary; None for all.
             finding: Whether the task is to find the mates; rankers that know them are then left out.
         """
+        english, few, by_words = self._english, self.with_fewer, partial(self._by_words, "")
         if finding:
-            yield partial(self.cl_lsa, limit)
-            yield partial(self.cross, limit)
-            yield lambda: self.fewer(self.with_fewer.cl_lsa(limit))
-            yield lambda: self.fewer(self.with_fewer.cross(limit))
+            yield "cl-lsa", partial(self.cl_lsa, limit)
+            yield "cross", partial(self.cross, limit)
+            yield "cl-lsa-quarter", partial(self.fewer, few.cl_lsa, limit)
+            yield "cross-quarter", partial(self.fewer, few.cross, limit)
             return
-        english, few = self._english, self.with_fewer._english
         lsa_limit = limit or self.arguments.frequent_terms
-        yield lambda: self._translated(english.tfidf(limit))
+        yield "tfidf", lambda: self._translated(english.tfidf(limit))
         if limit:
-            yield lambda: self._by_words("words", english.tfidf(limit))
+            yield "words", lambda: self._by_words("words", english.tfidf(limit))
+            yield "lsa", lambda: self._translated(english.lsa(limit))
+        yield "mixture", lambda: self._translated(english.mixture(limit, lsa_limit))
         if limit:
-            yield lambda: self._translated(english.lsa(limit))
-        yield lambda: self._translated(english.mixture(limit, lsa_limit))
+            yield "cl-lsa", partial(self.cl_lsa, limit)
+            key = "cl-lsa+tfidf"
+            yield key, lambda: self._mixed(key, self.cl_lsa(limit), self._translated(english.tfidf(limit)))
+        yield "english", lambda: self._translated(english.low_rank(limit, key="english"))
         if limit:
-            yield partial(self.cl_lsa, limit)
-            yield lambda: self._mixed("cl-lsa+tfidf", self.cl_lsa(limit), self._translated(english.tfidf(limit)))
-        yield lambda: self._translated(english.low_rank(limit, key="english"))
+            yield "words-english", lambda: self._by_words("words-english", english.low_rank(limit))
+        yield "cross", partial(self.cross, limit)
+        yield "regularised", partial(self.cross, limit, regularised=True)
+        yield "cross+tfidf", lambda: self._cross_mixed("tfidf", limit, self._translated(english.tfidf(limit)))
+        yield "cross+english", lambda: self._cross_mixed("english", limit, self._translated(english.low_rank(limit)))
         if limit:
-            yield lambda: self._by_words("words-english", english.low_rank(limit))
-        yield partial(self.cross, limit)
-        yield partial(self.cross, limit, regularised=True)
-        yield lambda: self._mixed("cross+tfidf", self.cross(limit), self._translated(english.tfidf(limit)))
-        yield lambda: self._mixed("cross+english", self.cross(limit), self._translated(english.low_rank(limit)))
-        if limit:
-            by_words = partial(self._by_words, "")
-            yield lambda: self._mixed("cross+words", self.cross(limit), by_words(english.tfidf(limit)))
-            yield lambda: self._mixed("cross+words-english", self.cross(limit), by_words(english.low_rank(limit)))
-            yield lambda: self.fewer(self._translated(few.low_rank(limit, key="english")))
-            yield lambda: self.fewer(self.with_fewer.cross(limit))
+            yield "cross+words", lambda: self._cross_mixed("words", limit, by_words(english.tfidf(limit)))
+            yield (
+                "cross+words-english",
+                lambda: self._cross_mixed("words-english", limit, by_words(english.low_rank(limit))),
+            )
+            few_english = partial(few._english.low_rank, limit, key="english")
+            yield "english-quarter", lambda: self.fewer(lambda: self._translated(few_english()))
+            yield "cross-quarter", partial(self.fewer, few.cross, limit)
 
     @cached_property
     def with_fewer(self) -> "LanguageRankers":
@@ -164,6 +167,9 @@ class LanguageRankers(Rankers):
         key, note = ("regularised", ", with V'V on mates") if regularised else ("cross", "")
         name = f"W = U'V across languages{note}, N = {dim}"
         return self.ssi(key, name, parameters, "low-rank", limit, **options)
+
+    def _cross_mixed(self, name: str, limit: int | None, b: Row) -> Row:
+        return self._mixed(f"cross+{name}", self.cross(limit), b)
 
     def _mixed(self, key: str, a: Row, b: Row) -> Row:
         """A mixture of a ranker across languages and one of translated queries, with the same seeds."""

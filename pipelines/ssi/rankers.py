@@ -1,7 +1,7 @@
 """The rankers of the SSI paper's tables, each as a re-ranker and as a retriever."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -24,7 +24,7 @@ BETAS, FEEDBACK_DOCS = (0.25, 0.5, 1.0), (2, 5, 10, 20)
 FEEDBACK_QUERIES = 50  # dev queries, with all documents ranked, to choose Rocchio's settings
 ALPHAS = 51
 NEGATIVES = 8  # random ones per link in each epoch
-LESS = 0.25  # of the links or mates, to see whether more of them help
+LESS = 0.25  # the share of the links or mates to train on, to see whether more of them help
 PAIR_KINDS = ("full", "off-diagonal", "sparse", "hash")  # kinds of W that weigh pairs of words
 
 
@@ -62,7 +62,8 @@ class Rankers(TrainedModels):
         about: Distinguishes the task in the names of systems, such as ``", k = 10"``.
     """
 
-    dev_measure, pairs = RankLoss, "links"
+    dev_measure = RankLoss
+    pairs = "links"  # what it learns from
 
     def __init__(self, workspace: Workspace, arguments: argparse.Namespace, task: LinkTask, about: str = ""):
         super().__init__(workspace, arguments)
@@ -208,7 +209,7 @@ class Rankers(TrainedModels):
     def with_fewer(self) -> "Rankers":
         """The same rankers, but trained on a quarter of the links."""
         about = f"{self.about}{self._less}"
-        rankers = Rankers(self.workspace, self.arguments, self.task.with_share(LESS), about)
+        rankers = type(self)(self.workspace, self.arguments, self.task.with_share(LESS), about)
         rankers.models = self.models
         return rankers
 
@@ -216,9 +217,9 @@ class Rankers(TrainedModels):
     def _less(self) -> str:
         return f", {LESS:.0%} of the {self.pairs}"
 
-    def fewer(self, row: Row) -> Row:
-        """A row of ``with_fewer``, whose key and name say so."""
-        number = len(self.with_fewer.task.collection.train.qrels)
+    def fewer(self, make: Callable[..., Row], *arguments: Any, **options: Any) -> Row:
+        """A row that ``with_fewer`` makes, marked as such in its key and its name."""
+        row, number = make(*arguments, **options), len(self.with_fewer.task.collection.train.qrels)
         return replace(row, key=f"{row.key}-quarter", name=f"{row.name}, {number:,} {self.pairs}")
 
     def learning_curve(self, dim: int, share: float) -> pd.DataFrame:

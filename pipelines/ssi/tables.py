@@ -2,99 +2,109 @@
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from typing import Any
 
 from pipelines.ssi.rankers import Rankers, Row, millions
 
-Makers = Iterable[Callable[[], Row]]
+Makers = Iterable[tuple[str, Callable[[], Row]]]  # with the keys of the rows
 
 
 def table_1(rankers: Rankers) -> Makers:
-    """The rows of Table 1."""
+    """The rows of Table 1, and some of them trained on a quarter of the links."""
     arguments, limit = rankers.arguments, rankers.arguments.max_terms
-    dim, words = arguments.dim, rankers.words(limit)
-    ssi, embedded = partial(partial, rankers.ssi), {"dim": dim, "embedded_terms": words}
-    yield partial(rankers.tfidf, limit)
-    yield partial(rankers.qe, limit)
-    yield partial(rankers.lsa, limit)
-    yield partial(rankers.mixture, limit, limit)
-    yield ssi("diagonal", "W = D", f"{words:,}", "diagonal", limit)
-    yield partial(rankers.full, limit)
-    yield ssi("off-diagonal", "W with a diagonal of zeros", f"{words:,}² - {words:,}", "off-diagonal", limit)
+    dim, words, few = arguments.dim, rankers.words(limit), rankers.with_fewer
+    embedded = {"dim": dim, "embedded_terms": words}
+    yield "tfidf", partial(rankers.tfidf, limit)
+    yield "qe", partial(rankers.qe, limit)
+    yield "lsa", partial(rankers.lsa, limit)
+    yield "mixture", partial(rankers.mixture, limit, limit)
+    yield _ssi(rankers, "diagonal", "W = D", f"{words:,}", "diagonal", limit)
+    yield "full", partial(rankers.full, limit)
+    name, parameters = "W with a diagonal of zeros", f"{words:,}² - {words:,}"
+    yield _ssi(rankers, "off-diagonal", name, parameters, "off-diagonal", limit)
     for number in arguments.nonzeros:
-        yield partial(rankers.sparse, limit, number)
-    yield partial(rankers.low_rank, limit, kind="symmetric")
-    yield partial(rankers.low_rank, limit)
+        yield f"sparse-{number}", partial(rankers.sparse, limit, number)
+    yield "symmetric", partial(rankers.low_rank, limit, kind="symmetric")
+    yield "low-rank", partial(rankers.low_rank, limit)
     name, parameters = f"W = U'V, N = {dim}", f"{2 * dim} × {words:,}"
-    yield ssi("no-identity", name, parameters, "low-rank", limit, identity=False, **embedded)
+    yield _ssi(rankers, "no-identity", name, parameters, "low-rank", limit, identity=False, **embedded)
     name, parameters = f"W = U'V + D, N = {dim}", f"{2 * dim + 1} × {words:,}"
-    yield ssi("with-diagonal", name, parameters, "low-rank-diagonal", limit, **embedded)
-    few = rankers.with_fewer
-    yield lambda: rankers.fewer(few.full(limit))
+    yield _ssi(rankers, "with-diagonal", name, parameters, "low-rank-diagonal", limit, **embedded)
+    yield "full-quarter", partial(rankers.fewer, few.full, limit)
     for number in arguments.nonzeros:
-        yield lambda number=number: rankers.fewer(few.sparse(limit, number))
-    yield lambda: rankers.fewer(few.low_rank(limit, kind="symmetric"))
-    yield lambda: rankers.fewer(few.low_rank(limit))
+        yield f"sparse-{number}-quarter", partial(rankers.fewer, few.sparse, limit, number)
+    yield "symmetric-quarter", partial(rankers.fewer, few.low_rank, limit, kind="symmetric")
+    yield "low-rank-quarter", partial(rankers.fewer, few.low_rank, limit)
 
 
 def table_2(rankers: Rankers) -> Makers:
     """The rows of Table 2."""
     arguments, frequent = rankers.arguments, rankers.arguments.frequent_terms
-    ssi = partial(partial, rankers.ssi)
-    yield partial(rankers.tfidf, None)
-    yield partial(rankers.qe, None)
-    yield partial(rankers.mixture, None, frequent)
-    yield partial(rankers.low_rank, None, kind="symmetric")
-    for place, number in enumerate(dict.fromkeys(map(rankers.words, arguments.embedded_terms))):
-        yield partial(rankers.embedded, f"embedded-{place}", number)
+    yield "tfidf", partial(rankers.tfidf, None)
+    yield "qe", partial(rankers.qe, None)
+    yield "mixture", partial(rankers.mixture, None, frequent)
+    yield "symmetric", partial(rankers.low_rank, None, kind="symmetric")
+    yield from _embedded(rankers)
     for identity, key, name, more in ((False, "hash", "", ""), (True, "hash-identity", " + αI", " + 1")):
         for size in arguments.hash_sizes:
-            full_name = f"hash kernels{name}, {millions(size)}"
+            full_name, parameters = f"hash kernels{name}, {millions(size)}", f"{millions(size)}{more}"
             options = {"hash_size": size, "identity": identity}
-            yield ssi(f"{key}-{millions(size)}", full_name, f"{millions(size)}{more}", "hash", None, **options)
-    yield partial(rankers.embedded, "embedded-as-correlated", frequent, arguments.correlated_dim)
+            yield _ssi(rankers, f"{key}-{millions(size)}", full_name, parameters, "hash", None, **options)
+    key = "embedded-as-correlated"
+    yield key, partial(rankers.embedded, key, frequent, arguments.correlated_dim)
     for ngrams in (2, 1, "1+2"):
-        yield partial(rankers.correlated, ngrams)
-    yield partial(rankers.correlated, 1, "others")
+        yield f"correlated-{ngrams}", partial(rankers.correlated, ngrams)
+    yield "correlated-others", partial(rankers.correlated, 1, "others")
 
 
 def table_4(rankers: Rankers) -> Makers:
     """The rows of Table 4: the number of latent concepts."""
     for dim in rankers.arguments.dims:
         for kind in ("symmetric", "low-rank"):
-            yield partial(rankers.low_rank, rankers.arguments.max_terms, dim, kind=kind, key=f"{kind}-{dim}")
+            key = f"{kind}-{dim}"
+            yield key, partial(rankers.low_rank, rankers.arguments.max_terms, dim, kind=kind, key=key)
 
 
 def table_5(rankers: Rankers) -> Makers:
     """The rows of Table 5: keyword queries."""
     limit = rankers.arguments.max_terms
-    yield partial(rankers.tfidf, limit)
-    yield partial(rankers.mixture, limit, limit)
-    yield partial(rankers.low_rank, limit, kind="symmetric")
-    yield partial(rankers.low_rank, limit)
+    yield "tfidf", partial(rankers.tfidf, limit)
+    yield "mixture", partial(rankers.mixture, limit, limit)
+    yield "symmetric", partial(rankers.low_rank, limit, kind="symmetric")
+    yield "low-rank", partial(rankers.low_rank, limit)
 
 
 def table_6(rankers: Rankers) -> Makers:
     """The rows of Table 6: keyword queries with all words."""
     frequent = rankers.arguments.frequent_terms
-    yield partial(rankers.tfidf, None)
-    yield partial(rankers.mixture, None, frequent)
-    yield partial(rankers.embedded, "low-rank", frequent, rankers.arguments.correlated_dim)
-    yield partial(rankers.correlated, 1)
-    yield partial(rankers.correlated, 1, "others")
+    yield "tfidf", partial(rankers.tfidf, None)
+    yield "mixture", partial(rankers.mixture, None, frequent)
+    yield "low-rank", partial(rankers.embedded, "low-rank", frequent, rankers.arguments.correlated_dim)
+    yield "correlated-1", partial(rankers.correlated, 1)
+    yield "correlated-others", partial(rankers.correlated, 1, "others")
 
 
 def table_11(rankers: Rankers) -> Makers:
     """The rows of Table 11, queries and documents of two kinds; and W without an identity for separate vocabularies."""
-    arguments = rankers.arguments
-    ssi, dim, words = partial(partial, rankers.ssi), arguments.dim, rankers.words(None)
-    yield partial(rankers.tfidf, None)
-    for size in arguments.hash_sizes:
-        options = {"hash_size": size, "identity": False}
-        yield ssi(f"hash-{millions(size)}", f"hash kernels, {millions(size)}", millions(size), "hash", None, **options)
-    for place, number in enumerate(dict.fromkeys(map(rankers.words, arguments.embedded_terms))):
-        yield partial(rankers.embedded, f"embedded-{place}", number)
+    dim, words = rankers.arguments.dim, rankers.words(None)
+    yield "tfidf", partial(rankers.tfidf, None)
+    for size in rankers.arguments.hash_sizes:
+        name, options = f"hash kernels, {millions(size)}", {"hash_size": size, "identity": False}
+        yield _ssi(rankers, f"hash-{millions(size)}", name, millions(size), "hash", None, **options)
+    yield from _embedded(rankers)
     name, options = f"W = U'V, separate vocabularies, N = {dim}", {"dim": dim, "embedded_terms": words}
-    yield ssi("own-words", name, f"2 × {dim} × {words:,}", "low-rank", None, shared_vocabulary=False, **options)
+    parameters = f"2 × {dim} × {words:,}"
+    yield _ssi(rankers, "own-words", name, parameters, "low-rank", None, shared_vocabulary=False, **options)
+
+
+def _ssi(rankers: Rankers, key: str, *arguments: Any, **options: Any) -> tuple[str, Callable[[], Row]]:
+    return key, partial(rankers.ssi, key, *arguments, **options)
+
+
+def _embedded(rankers: Rankers) -> Makers:
+    """(U'V)_n + I, for each n."""
+    for place, number in enumerate(dict.fromkeys(map(rankers.words, rankers.arguments.embedded_terms))):
+        yield f"embedded-{place}", partial(rankers.embedded, f"embedded-{place}", number)
 
 
 ROWS = {1: table_1, 2: table_2, 4: table_4, 5: table_5, 6: table_6, 11: table_11}

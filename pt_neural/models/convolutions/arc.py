@@ -325,7 +325,10 @@ def larger_of_two(rows: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _neighbours(offsets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The places of each two neighbours in texts, and where each text starts then; one that is alone is both."""
+    """The rows of each two neighbours in each text, and where the pairs of each text start.
+
+    A last row without a neighbour is paired with itself.
+    """
     lengths = (offsets.diff() + 1) // 2
     starts = F.pad(lengths.cumsum(0), (1, 0))
     first = 2 * torch.arange(int(starts[-1]), device=offsets.device)
@@ -356,31 +359,31 @@ class _LargerRows(torch.autograd.Function):
 
 
 def takes_fewer_products(layer: WindowSums, rows: Tensor) -> bool:
-    """Whether to train a layer by :class:`_LargerWindows`.
+    """Whether to train a layer by :class:`_LargerWindows`: it has windows of three, on a CPU, without autocast.
 
-    Not to score: its sums are rounded otherwise, and would depend on the batch.
+    Never to score: it rounds differently, and scores would depend on the other texts of the batch.
     """
     device = rows.device.type
     return layer.training and layer.size == 3 and device == "cpu" and not torch.is_autocast_enabled(device)
 
 
 def larger_of_two_windows(layer: WindowSums, rows: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
-    """The same as ``larger_of_two(layer(rows, None, offsets), offsets)``."""
+    """The same as ``larger_of_two(layer(rows, None, offsets), offsets)``, but for rounding."""
     first, second, starts = _neighbours(offsets)
-    goes_on = second + 1 < torch.repeat_interleave(offsets[1:], starts.diff())  # whether its text has another pair
+    goes_on = second + 1 < torch.repeat_interleave(offsets[1:], starts.diff())  # another pair follows in the same text
     filters = layer.projection.weight.view(3, layer.outputs, -1)
     return _LargerWindows.apply(rows, filters, first, second, goes_on[:, None].to(rows.dtype)) + layer.bias, starts
 
 
 class _LargerWindows(torch.autograd.Function):
-    """Filters over windows of three rows, then the larger value of each two neighbours; rows in pairs, as in a text.
+    """A convolution over windows of three rows, then the larger of each two neighbouring values.
 
     The windows of two neighbours read four rows d, which takes four products instead of six (Winograd, "Arithmetic
     complexity of computations", 1980; Lavin and Gray, 2016, section 4.1)::
 
         y_1 = m_1 + m_2 + m_3,  y_2 = m_2 - m_3 - m_4
         m_1 = (d_1 - d_3) g_1,  m_2 = (d_2 + d_3) (g_1 + g_2 + g_3) / 2
-        m_4 = (d_2 - d_4) g_3,  m_3 = (d_3 - d_2) (g_1 - g_2 + g_3) / 2
+        m_3 = (d_3 - d_2) (g_1 - g_2 + g_3) / 2,  m_4 = (d_2 - d_4) g_3
     """
 
     @staticmethod
@@ -389,19 +392,18 @@ class _LargerWindows(torch.autograd.Function):
         one, two = rows.index_select(0, first), rows.index_select(0, second).masked_fill_(is_alone, 0)
         three, four = _moved(one, goes_on), _moved(two, goes_on)
         inputs = one.new_empty(4, *one.shape)
-        for place, (operation, left, right) in enumerate(
-            ((torch.sub, one, three), (torch.add, two, three), (torch.sub, three, two), (torch.sub, two, four))
-        ):
-            operation(left, right, out=inputs[place])
+        torch.sub(one, three, out=inputs[0])
+        torch.add(two, three, out=inputs[1])
+        torch.sub(three, two, out=inputs[2])
+        torch.sub(two, four, out=inputs[3])
         ends, middle = (filters[0] + filters[2]) / 2, filters[1] / 2
         weights = torch.stack([filters[0], ends + middle, ends - middle, filters[2]])
         products = inputs @ weights.mT
         left = products[:3].sum(0)
-        right = (products[1] - products[2]).sub_(products[3])
-        is_left = (left >= right).logical_or_(is_alone)
-        ctx.save_for_backward(inputs, weights, is_left, first, second, goes_on)
+        right = (products[1] - products[2]).sub_(products[3]).masked_fill_(is_alone, -torch.inf)
+        ctx.save_for_backward(inputs, weights, left >= right, first, second, goes_on)
         ctx.number = len(rows)
-        return torch.where(is_left, left, right)
+        return torch.maximum(left, right)
 
     @staticmethod
     @once_differentiable
@@ -427,7 +429,7 @@ class _LargerWindows(torch.autograd.Function):
 
 
 def _moved(rows: Tensor, goes_on: Tensor) -> Tensor:
-    """The row that follows each row where there is one, else zeros."""
+    """For each row, the next one of the same text, or zeros if there is none."""
     following = torch.zeros_like(rows)
     torch.mul(rows[1:], goes_on[:-1], out=following[:-1])
     return following

@@ -85,7 +85,7 @@ class RowLinear(nn.Linear):
     def forward(self, rows: Tensor) -> Tensor:
         """From (rows, inputs) to (rows, outputs)."""
         if self.training:
-            return super().forward(rows)  # without the slice, whose gradient would be a padded copy
+            return super().forward(rows)  # no slice, since its gradient would be copied
         return super().forward(pad_rows(rows))[: len(rows)]
 
 

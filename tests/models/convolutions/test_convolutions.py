@@ -174,7 +174,7 @@ def test_windows_with_fewer_products_are_those_of_a_convolution_and_pooling(leng
     torch.testing.assert_close(*gradients)
 
 
-def test_arc_i_trains_with_fewer_products_but_scores_as_before(monkeypatch):
+def test_arc_i_trains_with_fewer_products_but_scores_with_the_usual_ones(monkeypatch):
     """Scores must not depend on the batch, so only training may round otherwise."""
     calls = []
     monkeypatch.setattr(
