@@ -130,12 +130,12 @@ def main() -> None:
     for folder in curve_folders(folders):
         save_picture(curve_picture(folder), arguments.pictures / picture_name(folder))
     for name, _, draw in paper_pictures(folders):
-        save_picture(draw(), arguments.pictures / name)
+        save_picture(draw(), arguments.pictures / name, dpi=110)
 
 
-def save_picture(figure: Figure, path: Path) -> None:
+def save_picture(figure: Figure, path: Path, dpi: int = 200) -> None:
     """Write a picture, and say so."""
-    figure.savefig(path, dpi=200)
+    figure.savefig(path, dpi=dpi)
     print(f"Wrote {path}.")
 
 

@@ -44,6 +44,7 @@ from pipelines.results.orderings import (
 )
 from pipelines.results.papers import paper_figures
 from pipelines.results.peers import peer_section
+from pipelines.results.pictures import paper_pictures
 from pipelines.ssi import paper as ssi
 
 ROOT = Path(__file__).parents[2]
@@ -227,6 +228,14 @@ def test_the_page_has_ours_beside_the_papers(out, monkeypatch, tmp_path):
     assert "torch 2.0" in text
 
 
+def test_the_kept_results_have_all_figures():
+    found = {name: draw for name, _, draw in paper_pictures(list(result_folders(KEPT)))}
+    parts = [name.partition("-figure") for name in found]
+    assert {(pipeline, after[0]) for pipeline, _, after in parts} == {("ssi", "1"), ("ssi", "2"), ("duet", "6")}
+    curves = next(draw for name, draw in found.items() if name.startswith("ssi-figure2"))
+    assert len(curves().axes) == 8  # loss and dev rank loss for each of four shares of the links
+
+
 def test_reasons_stand_only_where_an_ordering_fails(out):
     (duet,) = (each for each in ORDERINGS if each.says.endswith("random ones for the Duet"))
     folders = [folder for folder in result_folders(out) if folder.collection == "cacm"]
@@ -280,7 +289,8 @@ def test_main_findings_are_counted_apart():
 
 def test_a_finding_is_undecided_only_if_zero_and_the_papers_difference_are_in_the_interval():
     orderings = [each for each in ORDERINGS if each.reason.startswith(UNDECIDED)]
-    folders = list(result_folders(KEPT))
+    pipelines = {each.pipeline for each in orderings}
+    folders = [folder for folder in result_folders(KEPT) if folder.pipeline in pipelines]
     found = findings_of(results.outcomes_of(orderings, folders), folders)
     assert len(found) == len(orderings) > 0
     for each in found:
@@ -317,7 +327,7 @@ def test_more_text_may_bring_a_finding_nearer(tmp_path):
 
 
 def test_orderings_name_rows_of_the_tables_they_cite():
-    own = set(read_folder(KEPT / "ssi-cpp-docs-links").values("runs-collection")["system"])
+    own = {name for path in KEPT.glob("ssi-*") for name in read_folder(path).values("runs-collection")["system"]}
     for each in ORDERINGS:
         if each.paper == "SSI":
             for side in (each.better, *([each.worse] if isinstance(each.worse, str) else each.worse)):
