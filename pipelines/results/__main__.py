@@ -116,7 +116,7 @@ def main() -> None:
     arguments.add_argument("--again", action="store_true", help="first repeat the commands of all kept results")
     arguments = arguments.parse_args()
     if arguments.again:
-        run_again(list(result_folders(arguments.kept)), arguments.out)
+        run_again(list(result_folders(arguments.kept)), arguments.out, arguments.kept)
     new = keep(arguments.out, arguments.kept)
     folders = list(result_folders(arguments.kept))
     if not folders:

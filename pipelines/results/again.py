@@ -8,13 +8,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pipelines.results.folders import ResultFolder
+from pipelines.results.keeping import KEPT, keep
 
 COLLECTIONS = "$PT_NEURAL_COLLECTIONS"
 
 
-def run_again(folders: Sequence[ResultFolder], out: Path) -> None:
+def run_again(folders: Sequence[ResultFolder], out: Path, kept: Path = KEPT) -> None:
     """Run the commands one after another; interrupted pipelines go on where they stopped.
 
+    What a command wrote is kept before the next one, which may write tables of the same names with other rows.
     A command whose collection lies in a folder is left out if the environment does not name the folder, and one that
     fails does not keep the others from running.
     """
@@ -26,3 +28,5 @@ def run_again(folders: Sequence[ResultFolder], out: Path) -> None:
         _, *words = shlex.split(os.path.expandvars(command))
         if subprocess.run([sys.executable, *words, "--out", str(out)], check=False).returncode:
             print("failed: its kept results stay as they are", flush=True)
+        else:
+            keep(out, kept)

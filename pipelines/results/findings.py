@@ -41,9 +41,7 @@ as the tests are. Differences are in the measure that is named; those of gains a
 Where the models of the CLSM paper's Table 5 read unstemmed words, BM25 reads them, too; checks below compare the models
 with BM25 over stems of these words. Elsewhere, BM25 reads Lucene's words, which makes it weaker than it could be on
 neural:pydocs: Lucene leaves dotted names such as numpy.linalg.norm whole, and when they are split, BM25 re-ranks its
-top 100 with an nDCG@10 of .545 instead of .486 (check below). One kind of run here is older than the code: for Figure 4
-of the Duet paper, groups with random negatives for the Duet and its distributed part also have relevant documents that
-BM25 does not find; groups with retrieved negatives do not. For the local part, neither has them.
+top 100 with an nDCG@10 of .545 instead of .486 (check below).
 
 A finding is a *main* one if the paper puts it forward in its abstract, in its introduction (as a result of its own) or
 in its conclusions; the column names one of these places. The others are stated in the body of the paper, or can be seen

@@ -634,6 +634,34 @@ def test_the_runs_are_repeated_where_their_collections_are(tmp_path, monkeypatch
     assert "neural:folder:/collections/cacm" in ran[-1]
 
 
+def test_rows_of_a_repeated_command_are_kept_before_the_next_one(tmp_path, monkeypatch):
+    """Both commands write the same table, each with a row of its own."""
+    folder, kept, out = tmp_path / "first", tmp_path / "kept", tmp_path / "out"
+    commands = [f"python -m pipelines.ssi --rows {row}" for row in ("full", "low-rank")]
+
+    def write(place, command, value):
+        path = save(place, "ssi", "cacm", "runs-collection", {command: np.ones(30)})
+        settings = json.loads((path / "settings.json").read_text())
+        (path / "settings.json").write_text(json.dumps({**settings, "command": command}))
+        rows = pd.DataFrame({"MAP": [value], "row": [command.split()[-1]], "run": [command]})
+        rows.to_csv(path / "table1-collection.csv", index=False)
+
+    for command in commands:
+        write(folder, command, 0.1)
+        keep(folder, kept)
+
+    def run(words, check):
+        write(out, " ".join(["python", *words[1:-2]]), 0.2)
+        return CompletedProcess(words, 0)
+
+    monkeypatch.setattr(again.subprocess, "run", run)
+    again.run_again(list(result_folders(kept)), out, kept)
+    (found,) = result_folders(kept)
+    assert [each["command"] for each in found.made_by] == commands
+    table = pd.read_csv(found.path / "table1-collection.csv")
+    assert table.set_index("row")["MAP"].to_dict() == {"full": 0.2, "low-rank": 0.2}
+
+
 def test_some_tables_stand_as_they_were_written(out, monkeypatch, tmp_path):
     folder = next(each.path for each in result_folders(out) if each.pipeline == "duet")
     (folder / "figure4.md").write_text("Figure 4. A caption\n\n| a |\n| --- |\n| 1 |\n")
