@@ -16,7 +16,7 @@ COLLECTIONS = "$PT_NEURAL_COLLECTIONS"
 def run_again(folders: Sequence[ResultFolder], out: Path, kept: Path = KEPT) -> None:
     """Run the commands one after another; interrupted pipelines go on where they stopped.
 
-    What a command wrote is kept before the next one, which may write tables of the same names with other rows.
+    What a command wrote is kept before the next one runs, which may write tables of the same names with other rows.
     A command whose collection lies in a folder is left out if the environment does not name the folder, and one that
     fails does not keep the others from running.
     """
@@ -27,6 +27,6 @@ def run_again(folders: Sequence[ResultFolder], out: Path, kept: Path = KEPT) -> 
             continue
         _, *words = shlex.split(os.path.expandvars(command))
         if subprocess.run([sys.executable, *words, "--out", str(out)], check=False).returncode:
-            print("failed: its kept results stay as they are", flush=True)
+            print("failed: run it again, since what it wrote may be incomplete", flush=True)
         else:
             keep(out, kept)

@@ -34,9 +34,10 @@ more data: from the fewest to the most training queries of a learning curve; for
 a quarter of the queries to all of them, while the other side stays as it is; for SSI, from a quarter of the training
 links or mates to all of them. Learning curves are used for nothing else here, except for findings about the
 number of training queries. For each of the others, either a run shows why it fails (*{CAUSE}*: the reasons stand under
-the tables below), or the reason is *{UNKNOWN}*; but it is *{OPEN}* if our runs cannot tell, because the 95% interval of
-the mean difference has both zero and the difference of the paper in it. These intervals are over queries and trainings,
-as the tests are. Differences are in the measure that is named; those of gains are relative.
+the tables below), or the reason is *{UNKNOWN}*. Where no run shows a reason, and the 95% interval of the mean
+difference contains both zero and the difference that the paper reports, the finding is *{OPEN}*: our runs cannot tell.
+Like the tests, these intervals allow for other queries and other trainings. Differences are in the measure that is
+named; those of gains are relative.
 
 Where the models of the CLSM paper's Table 5 read unstemmed words, BM25 reads them, too; checks below compare the models
 with BM25 over stems of these words. Elsewhere, BM25 reads Lucene's words, which makes it weaker than it could be on
@@ -68,17 +69,17 @@ Findings of the papers that are not in this table:
   window of 5 adds nothing to one of 3, which is a claim of no difference.
 - **Duet**: the difference between the weighted and the unweighted test set (Table 2), since these queries have no
   frequencies; the local part against term dependencies (section 5), whose order differs between the two test sets;
-  kinds of queries (Figure 5) and the likeness of models (Figure 6), which are shown below.
+  kinds of queries (Figure 5) and the similarity of models (Figure 6), which are shown below.
 - **Match-Tensor**: the area under the ROC curve and expected reciprocal rank (Figure 4), which are among the tables
   below; convolutions in the models with SSM (Table 3); examples (Table 5); that adding SSM to Match-Tensor hardly helps
   (section 6.5), a claim of no difference.
 - **SSI**: sparse W of 1,000 or 10 weights a row, N = 500, queries of 5 or 20 keywords and larger dictionaries, which
   the pipeline makes but which take too long for this page; advertisements (Table 11), which are private, so that titles
   stand for them; equation 10 with few pairs across languages (section 4.3); overfitting (Figure 2), which the
-  picture below shows within one language. As in the paper, the dev rank loss rises again after training for long on 1%
-  of the links, but not on all of them, and N = 100 is better than N = 50 (it already is before training). That
-  partitioning documents (Table 3) and the dimension N (Table 4) hardly matter, and that words and 2-grams together add
-  nothing, are claims of no difference; for the first two there are checks.
+  picture below shows within one language. As in the paper, the dev rank loss rises again in long training on 1% of the
+  links, but hardly on all of them, and N = 100 is better than N = 50, even before training. That partitioning documents
+  (Table 3) and the dimension N (Table 4) hardly matter, and that words and 2-grams together add nothing, are claims of
+  no difference; for the first two there are checks.
 """
 # By the place where the paper puts them forward; SECTION says how they were chosen.
 MAIN_FINDINGS = {
@@ -178,7 +179,7 @@ class Finding:
 
     @property
     def status(self) -> str:
-        """Whether it holds, comes nearer with more data, fails for a reason that is shown or not; or is undecided."""
+        """Whether it holds, comes nearer with more data, fails for a reason that is shown or not, or is undecided."""
         if self.mean.verdict == "yes":
             return HOLDS
         if "rises" in self.trends.values():
@@ -232,7 +233,7 @@ def findings_section(findings: Sequence[Finding]) -> Iterator[str]:
 
 
 def count_table(findings: Sequence[Finding]) -> pd.DataFrame:
-    """How many findings of each paper hold, come nearer with more data, and fail; then of all main ones."""
+    """How many findings of each paper have each status; then of all papers, and of all main findings."""
     rows = pd.DataFrame([(each.orderings[0].paper, each.status) for each in findings], columns=["paper", "status"])
     counts = pd.crosstab(rows["paper"], rows["status"])
     counts = counts.reindex(index=rows["paper"].unique(), columns=[HOLDS, NEARER, CAUSE, OPEN, UNKNOWN], fill_value=0)

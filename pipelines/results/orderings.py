@@ -336,9 +336,7 @@ FIRST_WORDS = (
     "words, it is .041 above BM25 without them, but .039 below BM25 with them. On debian/synopses, the reason is not "
     "known."
 )
-UNDECIDED = (
-    "undecided: the 95% interval of the mean difference (see *Each finding*) has both zero and the paper's in it"
-)
+UNDECIDED = "undecided: the 95% interval of the mean difference (see *Each finding*) contains both zero and the paper's difference"
 LEVEL_WITH_SSM = f"{UNDECIDED}. The paper's gains differ by only 0.11 points."
 READ = "BM25 over the words read"
 SUMMED = "CLSM (in-batch, summed)"  # over windows, instead of max pooling
@@ -352,9 +350,9 @@ BASELINES = NEURAL | {"LSA", "BM25", "SDM", "QL"}
 CAPACITY = (
     "not known. U'V + I has the higher MAP on neural:pydocs/links and full W on cpp-docs/links, both not "
     "significantly; on debian/links, full W is better by .032. The paper suspects that full W has too much capacity "
-    "for its links. But with a quarter of the links, the difference is not significantly another on any collection, "
-    "and neither smaller and larger dictionaries nor training without links of test documents make U'V + I "
-    "significantly better (checks above)."
+    "for its links. But with a quarter of the links, the difference does not change significantly on any collection "
+    "(see *Each finding*), and U'V + I is not significantly better than full W with a smaller or a larger dictionary, "
+    "or without training links of test documents (checks above)."
 )
 
 ORDERINGS = [

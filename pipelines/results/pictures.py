@@ -17,7 +17,7 @@ from pt_neural.experiment import pca
 SECTION = """\
 ## Figures of the papers
 
-Drawn from our runs, as means over seeds. Curves over the number of training queries are in a section above.
+Drawn from our runs, as means over seeds. The learning curves are in a section above.
 """
 Draw = Callable[[], Figure]
 SCATTERED = {f"2: {row}": paper.NAMES[row] for row in ("embedded-0", "tfidf", "mixture")}
@@ -61,7 +61,7 @@ def training_and_dev_error(folder: ResultFolder) -> Draw | None:
 
 
 def components(folder: ResultFolder) -> Draw | None:
-    """The rankers of Table 2 as points; None without the Duet, or with fewer than three."""
+    """The rankers of Table 2 as points; None without the Duet, or with fewer than three rankers."""
     values = _by_query(folder.values("runs"), str(nDCG @ 10))
     kinds = {name: kind for name, kind in KINDS.items() if name in values}
     if "Duet" not in kinds or len(kinds) < 3:

@@ -65,6 +65,7 @@ def main() -> None:
         getattr(results, f"save_figure_{number}")()
     results.save_histories()
     workspace.save_settings()
+    results.check_rows()
     print(f"\nTables and figures are in {workspace.results}.")
 
 
@@ -77,7 +78,7 @@ def options() -> argparse.Namespace:
     monolingual = [number for number in TABLES if number not in ACROSS_LANGUAGES]
     add("--tables", type=int, nargs="*", choices=TABLES, default=monolingual, help=listed(TABLES))
     add("--rows", nargs="*", help="rows of the tables, by the names that their CSV files give them; None: all")
-    add("--row-note", default="", help="text after these names, to keep rows beside those with other settings")
+    add("--row-note", default="", help="text to append to these names, to keep rows beside those with other settings")
     add("--figures", type=int, nargs="*", choices=FIGURES, default=[], help=listed(FIGURES))
     add("--query", choices=["text", "page"], default="text", help="queries: those of the dataset, or whole pages")
     add(
@@ -141,6 +142,7 @@ class Results:
         self.rankers = Rankers(workspace, arguments, self.task)
         self.evaluations = self._evaluations(self.task)
         self.histories: list[pd.DataFrame] = []
+        self.known_rows: list[str] = []  # of the tables so far
 
     def _evaluations(self, task: LinkTask, about: str = "") -> list[Evaluation]:
         """All settings, or only retrieval if there are not enough documents for the random ones.
@@ -294,6 +296,7 @@ class Results:
         """Make the rows of a table one by one, measure them, and save the table for each setting."""
         rows = []
         for key, make in makers:
+            self.known_rows.append(key)
             if self.arguments.rows is not None and key not in self.arguments.rows:
                 continue
             row = make()
@@ -314,6 +317,13 @@ class Results:
             self.workspace.save_table(name, table, f"{caption}{self.workspace.seeds_note}", frame)
             values = evaluation.by_query("MAP", {row.name: row.system for row in rows})
             self.workspace.save_picture(name, bootstrap(values).plot().figure)
+
+    def check_rows(self) -> None:
+        """SystemExit if ``--rows`` names any that no table has."""
+        unknown = [key for key in self.arguments.rows or () if key not in self.known_rows]
+        if unknown:
+            names = ", ".join(dict.fromkeys(self.known_rows))
+            raise SystemExit(f"these tables have no rows {', '.join(unknown)}; they have {names}")
 
     def _forget(self, rankers: Rankers) -> None:
         """Keep the histories of trained models, but not the models, whose memory would add up."""

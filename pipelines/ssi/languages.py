@@ -128,7 +128,7 @@ class LanguageRankers(Rankers):
     def with_fewer(self) -> "LanguageRankers":
         """The same rankers, but trained on a quarter of the links or mates."""
         rankers = LanguageRankers(self.workspace, self.arguments, self.languages.with_share(LESS), self._less)
-        rankers.models = self.models
+        rankers.models = rankers._english.models = self.models
         return rankers
 
     def cl_lsa(self, limit: int | None) -> Row:

@@ -63,7 +63,7 @@ class Rankers(TrainedModels):
     """
 
     dev_measure = RankLoss
-    pairs = "links"  # what it learns from
+    pairs = "links"  # what the rankers learn from
 
     def __init__(self, workspace: Workspace, arguments: argparse.Namespace, task: LinkTask, about: str = ""):
         super().__init__(workspace, arguments)

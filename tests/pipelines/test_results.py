@@ -628,7 +628,7 @@ def test_the_runs_are_repeated_where_their_collections_are(tmp_path, monkeypatch
     assert words[1:] == ["-m", "pipelines.quickstart", "--dataset", "neural:pydocs", "--out", "out"]
     printed = capsys.readouterr().out
     assert "set PT_NEURAL_COLLECTIONS to a folder" in printed
-    assert "failed: its kept results stay as they are" in printed
+    assert "failed: run it again" in printed
     monkeypatch.setenv("PT_NEURAL_COLLECTIONS", "/collections")
     again.run_again(folders, Path("out"))
     assert "neural:folder:/collections/cacm" in ran[-1]

@@ -334,11 +334,13 @@ def test_without_training_links_it_says_so(run, links, tmp_path):
 
 
 def test_only_some_rows_are_made_and_named_apart(run, links, capsys):
-    some = ["--tables", "1", "2", "--rows", "tfidf-1", "full", "--row-note", ", D = 40", "--settings", "collection"]
+    some = ["--tables", "1", "2", "--settings", "collection", "--row-note", ", D = 40", "--rows", "full"]
     results = run(ssi, *SMALL, *some, dataset=links)
     assert pd.read_csv(results / "table1-collection.csv")["row"].tolist() == ["full, D = 40"]
-    assert "Table 2 has none of the rows tfidf-1, full" in capsys.readouterr().out
+    assert "Table 2 has none of the rows full" in capsys.readouterr().out
     assert not (results / "table2-collection.csv").exists()
+    with pytest.raises(SystemExit, match="no rows tfidf-1; they have tfidf, qe"):
+        run(ssi, *SMALL, *some, "tfidf-1", dataset=links)
 
 
 @pytest.mark.long

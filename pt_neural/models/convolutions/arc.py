@@ -325,7 +325,7 @@ def larger_of_two(rows: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _neighbours(offsets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The rows of each two neighbours in each text, and where the pairs of each text start.
+    """The rows of each pair of neighbours in each text, and where the pairs of each text start.
 
     A last row without a neighbour is paired with itself.
     """
@@ -359,16 +359,16 @@ class _LargerRows(torch.autograd.Function):
 
 
 def takes_fewer_products(layer: WindowSums, rows: Tensor) -> bool:
-    """Whether to train a layer by :class:`_LargerWindows`: it has windows of three, on a CPU, without autocast.
+    """Whether to train a layer by :class:`_LargerWindows`: if it has windows of three, on a CPU, without autocast.
 
-    Never to score: it rounds differently, and scores would depend on the other texts of the batch.
+    It is never used for scoring: it rounds differently, so scores would depend on the other texts of the batch.
     """
     device = rows.device.type
     return layer.training and layer.size == 3 and device == "cpu" and not torch.is_autocast_enabled(device)
 
 
 def larger_of_two_windows(layer: WindowSums, rows: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
-    """The same as ``larger_of_two(layer(rows, None, offsets), offsets)``, but for rounding."""
+    """The same as ``larger_of_two(layer(rows, None, offsets), offsets)``, except for rounding."""
     first, second, starts = _neighbours(offsets)
     goes_on = second + 1 < torch.repeat_interleave(offsets[1:], starts.diff())  # another pair follows in the same text
     filters = layer.projection.weight.view(3, layer.outputs, -1)

@@ -175,7 +175,7 @@ def test_windows_with_fewer_products_are_those_of_a_convolution_and_pooling(leng
 
 
 def test_arc_i_trains_with_fewer_products_but_scores_with_the_usual_ones(monkeypatch):
-    """Scores must not depend on the batch, so only training may round otherwise."""
+    """Scores must not depend on the batch, so only training may round differently."""
     calls = []
     monkeypatch.setattr(
         arc, "larger_of_two_windows", lambda *given: calls.append(given) or larger_of_two_windows(*given)
