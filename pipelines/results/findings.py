@@ -55,9 +55,9 @@ columns only for the n most frequent words. Hash kernels share a table of weight
 experiment, has columns for the n most frequent words (30,000 of 2.5 million) and hashes the others. Here, with n =
 10,000, as in the other rows of Table 2, the others make up only 2% of the words of a text, and hashing all words makes
 no significant difference (check below). The findings on hashing words are therefore tested with n = 1,000, which was
-chosen after those results, and after it had helped on cpp-docs/links; the others then make up 19%. SSI's rows are tested
-by MAP unless they say rank loss; by rank loss, some orderings are reversed (see the tables). Rank losses differ between
-collections by a factor of up to 50, so their differences are relative to the mean of the two systems.
+chosen after those results, and after it had helped on cpp-docs/links; the others then make up 19%. SSI's rows are
+tested by MAP unless they say rank loss; by rank loss, some orderings are reversed (see the tables). Rank losses differ
+between collections by a factor of up to 50, so their differences are relative to the mean of the two systems.
 """
 NOT_TESTED = """\
 Findings of the papers that are not in this table:
