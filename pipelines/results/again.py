@@ -20,7 +20,8 @@ def run_again(folders: Sequence[ResultFolder], out: Path, kept: Path = KEPT) -> 
     A command whose collection lies in a folder is left out if the environment does not name the folder, and one that
     fails does not keep the others from running.
     """
-    for command in (each["command"] for folder in folders for each in folder.made_by):
+    commands = [(folder.path.name, each["command"]) for folder in folders for each in folder.made_by]
+    for name, command in commands:
         print(f"\n{command}", flush=True)
         if COLLECTIONS in command and COLLECTIONS[1:] not in os.environ:
             print(f"left out: set {COLLECTIONS[1:]} to a folder of collections in the BEIR layout", flush=True)
@@ -29,4 +30,4 @@ def run_again(folders: Sequence[ResultFolder], out: Path, kept: Path = KEPT) -> 
         if subprocess.run([sys.executable, *words, "--out", str(out)], check=False).returncode:
             print("failed: run it again, since what it wrote may be incomplete", flush=True)
         else:
-            keep(out, kept)
+            keep(out, kept, only=name)

@@ -22,8 +22,8 @@ ROW_KEYS = {  # of the tables that several runs may add rows to
 NAMED = ["row"]  # the key column of the SSI paper's tables
 
 
-def keep(out: Path, kept: Path = KEPT) -> list[str]:
-    """Copy what the page needs of all results below a folder.
+def keep(out: Path, kept: Path = KEPT, only: str | None = None) -> list[str]:
+    """Copy what the page needs of all results below a folder, or of those in the folder of one name.
 
     Systems of an earlier run of the pipeline on the same test queries stay beside the new ones, so that systems can be
     run at different times; those of the same name are replaced. If the test queries are others, all earlier results go.
@@ -33,6 +33,8 @@ def keep(out: Path, kept: Path = KEPT) -> list[str]:
     """
     names = []
     for folder in result_folders(out):
+        if only not in (None, folder.path.name):
+            continue
         place = kept / folder.path.name
         if not _same_queries(folder.path, place):
             shutil.rmtree(place, ignore_errors=True)

@@ -11,7 +11,9 @@ paper's web pages and advertisements.
 Tables 9 and 10 are for queries in another language than the documents; --mates names the dataset whose judgements are
 the translations of the queries among the documents. These stand for perfect translations; word-by-word translations
 come from a dictionary that is learned from the mates of training queries. Without --mates, the task is to find the
-mates. To see whether more data helps, some models also learn from a quarter of the mates or of the links.
+mates.
+
+To see whether more data helps, some models of Tables 1 and 9 also learn from a quarter of the links or mates.
 """
 
 import argparse
