@@ -100,6 +100,7 @@ def options() -> argparse.Namespace:
     add("--dev-measure", default="AP", help="measure that decides on the best epoch; RankLoss levels off earlier")
     add("--patience", type=int, default=15, help="epochs without improvement before training stops")
     add("--pair-epochs", type=int, default=50, help="epochs for a W that weighs pairs of words, or their hashes")
+    add("--pair-rate", type=float, help="learning rate of such a W; None for that of the class, 1")
     add("--dim", type=int, default=100, help="N, rows of U and V (paper: 200)")
     add("--dims", type=int, nargs="*", default=[100, 200, 500], help="N in Table 4")
     add("--correlated-dim", type=int, default=300, help="N of both models of CFH, and of (U'V)_n + I beside it")

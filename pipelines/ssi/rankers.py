@@ -182,6 +182,8 @@ class Rankers(TrainedModels):
         training |= {"dev_measure": arguments.dev_measure, "dev_queries": arguments.dev_queries}
         if kind in PAIR_KINDS:
             training["epochs"] = arguments.pair_epochs
+            if arguments.pair_rate is not None:
+                training["learning_rate"], name = arguments.pair_rate, f"{name}, learning rate {arguments.pair_rate:g}"
         options = {"kind": kind, "max_terms": limit, **options}
         row = self._row(key, f"SSI: {name}", limit, parameters, {})
         fitting = {} if monolingual is None else {"monolingual": monolingual}
