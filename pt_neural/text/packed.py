@@ -131,26 +131,3 @@ def with_boundaries(sequences: PackedSequences, first: int, *, fields: int, max_
     terms[is_word] = sequences.terms
     terms[boundaries] = first + (np.arange(width) + 1) % width
     return PackedSequences(terms, offsets).take(all_rows, max_terms=max_terms)
-
-
-class Numbering:
-    """Numbers the distinct terms of a batch, in time that does not depend on the size of the vocabulary.
-
-    Negative ids count from the end of the vocabulary, as in NumPy.
-
-    Example::
-
-        >>> Numbering(9)(np.array([4, 7, 4]))
-        (array([7, 4]), array([1, 0, 1]))
-    """
-
-    def __init__(self, num_terms: int):
-        self._places = np.empty(num_terms, dtype=np.int64)  # valid only for the terms of the current batch
-
-    def __call__(self, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The distinct terms of a batch, ordered by their last occurrence, and the place of each term among them."""
-        order = np.arange(len(terms))
-        self._places[terms] = order  # the last occurrence of a term wins
-        distinct = terms[self._places[terms] == order]
-        self._places[distinct] = order[: len(distinct)]
-        return distinct, self._places[terms]

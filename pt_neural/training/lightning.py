@@ -86,7 +86,15 @@ class GroupTraining(LightningModule):
         self.evaluate = evaluate
         self.dev_name = f"dev {training.dev_measure}"
         self.history: list[dict[str, Any]] = []
+        self._totals = {"loss": 0.0, "groups": 0}  # of the epoch so far; to set attributes of a module takes time
         self.bf16: bool | None = None  # whether to compute in bfloat16, with precision="auto"
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an attribute; a plain one as plain objects do, since Lightning notes the name of each hook it calls."""
+        if name == "_current_fx_name":
+            object.__setattr__(self, name, value)
+        else:
+            super().__setattr__(name, value)
 
     def train_dataloader(self) -> DataLoader:
         """This device's share of the batches."""
@@ -105,7 +113,12 @@ class GroupTraining(LightningModule):
 
     def on_train_epoch_start(self) -> None:
         """Reset the sums of the epoch."""
-        self._sum, self._groups, self._started = 0.0, 0, time.perf_counter()
+        self._totals.update(loss=0.0, groups=0)
+        self._started = time.perf_counter()
+
+    def transfer_batch_to_device(self, batch: Batch, device: torch.device, dataloader_idx: int) -> Batch:
+        """The batch on the device; on a CPU it is there, and to look at each of its tensors would take time."""
+        return batch if device.type == "cpu" else super().transfer_batch_to_device(batch, device, dataloader_idx)
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         """The loss of a batch; randomness in the network (dropout) depends only on seed, epoch, batch and device."""
@@ -121,7 +134,8 @@ class GroupTraining(LightningModule):
             raise FloatingPointError(
                 f"the loss became {total} in epoch {self.current_epoch + 1}, batch {batch_idx + 1}: {self._advice()}"
             )
-        self._sum, self._groups = self._sum + value * len(batch.labels), self._groups + len(batch.labels)
+        self._totals["loss"] += value * len(batch.labels)
+        self._totals["groups"] += len(batch.labels)
         return loss
 
     def _seed(self, seed: int) -> None:
@@ -158,7 +172,7 @@ class GroupTraining(LightningModule):
     @property
     def mean_loss(self) -> float:
         """The mean loss over the groups of the epoch so far."""
-        return self._sum / max(self._groups, 1)
+        return self._totals["loss"] / max(self._totals["groups"], 1)
 
     def on_train_epoch_end(self) -> None:
         """Evaluate on the dev queries, and add a record to the history."""

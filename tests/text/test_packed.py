@@ -4,7 +4,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pt_neural.text import PackedSequences, pack_fields, pack_texts, tokenise, with_boundaries
-from pt_neural.text.packed import Numbering
 from pt_neural.text.tokens import FIELD_END
 
 LISTS = st.lists(st.lists(st.integers(-1, 2**31 - 1), max_size=9), min_size=1, max_size=9)
@@ -85,16 +84,3 @@ def test_too_few_or_too_many_fields():
     sequences, terms = pack_fields(["river", f"a{FIELD_END}b{FIELD_END}c{FIELD_END}d"], 3)
     assert sequences.field_ends.tolist() == [[0, 0, 1], [1, 2, 4]]
     assert terms == ["river", "a", "b", "c", "d"]
-
-
-@settings(max_examples=30)
-@given(st.lists(st.lists(st.integers(-2, 9), max_size=12), min_size=1, max_size=4))
-def test_numbering_one_batch_after_another(batches):
-    number = Numbering(12)
-    for batch in batches:
-        terms = np.array(batch, dtype=np.int32)
-        distinct, places = number(terms)
-        by_last_occurrence = list(dict.fromkeys(reversed(batch)))[::-1]
-        assert distinct.tolist() == by_last_occurrence
-        assert places.tolist() == [by_last_occurrence.index(term) for term in batch]
-        assert terms.tolist() == batch

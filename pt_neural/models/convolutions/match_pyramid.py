@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from pt_neural.embeddings import EmbeddingSpaces, Space
-from pt_neural.models.matching.layers import Interaction, Similarity, SimilarityNetwork, WordVectors
+from pt_neural.models.matching.layers import Interaction, Similarity, WordVectors
+from pt_neural.models.matching.lookups import Pairs, PooledNetwork
 from pt_neural.models.matching.ranker import Embeddings, MatchingRanker
 from pt_neural.rankers.options import TrainedOptions
 from pt_neural.rankers.readers.word_sequences import WordSequences
@@ -96,7 +97,7 @@ class MatchPyramid(MatchingRanker):
         return MatchPyramidNetwork(vectors, self.similarity, self.filters, self.window, grid, self.hidden)
 
 
-class MatchPyramidNetwork(SimilarityNetwork):
+class MatchPyramidNetwork(PooledNetwork):
     """Filters over similarities, dynamic pooling, and a hidden layer.
 
     Args:
@@ -124,23 +125,26 @@ class MatchPyramidNetwork(SimilarityNetwork):
         self.convolution = nn.Conv2d(1, filters, window)
         self.hidden, self.output = nn.Linear(filters * grid[0] * grid[1], hidden), nn.Linear(hidden, 1)
 
-    def score_cells(self, interaction: Interaction) -> Tensor:
-        """Scores."""
-        groups, documents = interaction.lengths.shape
-        cells = (interaction.cells * interaction.mask).flatten(0, 1)[:, None]  # (pairs, 1, query words, words)
-        cells = same_size(cells, self.convolution.kernel_size[0])
-        query_lengths = interaction.query_mask.sum(-1).repeat_interleave(documents)
-        pooled = self.largest(cells, query_lengths, interaction.lengths.flatten())
-        hidden = torch.relu(self.hidden(torch.relu(pooled).flatten(1)))  # the largest of ReLUs is that of the largest
-        return self.output(hidden).view(groups, documents)
-
-    def largest(self, cells: Tensor, query_lengths: Tensor, lengths: Tensor) -> Tensor:
-        """The largest value of each filter in each field: (pairs, filters, document fields, query fields)."""
+    def pool(self, interaction: Interaction) -> Tensor:
+        """The largest value of each filter in each field: (groups, documents, filters * fields)."""
+        cells = (interaction.cells * interaction.mask).flatten(0, 1)  # (pairs, query words, document words)
+        query_lengths = interaction.query_mask.sum(-1).repeat_interleave(interaction.lengths.shape[1])
         if cells.device.type == "cpu":
-            weight, bias = self.convolution.weight[:, 0].float(), self.convolution.bias[:, None, None]
-            return largest_on_cpu(cells[:, 0].float(), weight, query_lengths, lengths, self.grid) + bias
-        values = self.convolution(cells.to(memory_format=torch.channels_last))
-        return dynamic_max(values, query_lengths, lengths, self.grid)
+            pairs = Pairs.of_cells(query_lengths, interaction.lengths.flatten(), cells.shape[1])
+            return self.pool_pairs(cells.flatten(0, 1).float(), pairs).view(*interaction.lengths.shape, -1)
+        cells = same_size(cells[:, None], self.convolution.kernel_size[0]).to(memory_format=torch.channels_last)
+        values = dynamic_max(self.convolution(cells), query_lengths, interaction.lengths.flatten(), self.grid)
+        return values.view(*interaction.lengths.shape, -1)
+
+    def pool_pairs(self, table: Tensor, pairs: Pairs) -> Tensor:
+        """The same from a table of similarities."""
+        weight, bias = self.convolution.weight[:, 0].float(), self.convolution.bias[:, None, None]
+        return (largest_of_windows(table, pairs, weight, self.grid) + bias).flatten(2)
+
+    def score_pooled(self, pooled: Tensor, query_mask: Tensor, features: Tensor | None) -> Tensor:
+        """Scores."""
+        hidden = torch.relu(self.hidden(torch.relu(pooled)))  # the largest of ReLUs is that of the largest
+        return self.output(hidden).squeeze(-1)
 
 
 def same_size(cells: Tensor, window: int) -> Tensor:
@@ -187,75 +191,97 @@ def fields_of(lengths: Tensor, fields: int) -> Tensor:
     return starts[..., None] + torch.minimum(steps, sizes[..., None] - 1)
 
 
-def largest_on_cpu(
-    cells: Tensor, weight: Tensor, query_lengths: Tensor, lengths: Tensor, grid: tuple[int, int]
-) -> Tensor:
+def largest_of_windows(table: Tensor, pairs: Pairs, weight: Tensor, grid: tuple[int, int]) -> Tensor:
     """A convolution and :func:`dynamic_max` in one loop; only the window of each largest value has a gradient.
 
     Args:
-        cells: Padded by :func:`same_size`, float32 of shape (pairs, words + window - 1, document words + window - 1).
+        table: Similarities, float32.
+        pairs: Rows and columns of each pair; a text without words counts as one word.
         weight: The filters, float32 of shape (filters, window, window).
-        query_lengths: Words of each query, int64; a text without words counts as one word.
-        lengths: Words of each document.
         grid: Number of fields of queries and of documents.
 
     Returns:
-        Shape (pairs, filters, document fields, query fields).
+        Shape (groups, documents, filters, document fields, query fields).
     """
-    return _LargestOnCPU.apply(cells, weight, query_lengths, lengths, grid)
+    return _LargestOfWindows.apply(table, pairs, weight, grid)
 
 
-class _LargestOnCPU(torch.autograd.Function):
-    """See :func:`largest_on_cpu`."""
+class _LargestOfWindows(torch.autograd.Function):
+    """See :func:`largest_of_windows`."""
 
     @staticmethod
-    def forward(
-        ctx: Any, cells: Tensor, weight: Tensor, query_lengths: Tensor, lengths: Tensor, grid: tuple[int, int]
-    ) -> Tensor:
-        arrays = (one.detach().numpy() for one in (cells.contiguous(), weight.contiguous(), query_lengths, lengths))
-        values, rows, columns = _largest_windows(*arrays, *grid)
-        ctx.save_for_backward(cells, weight)
-        ctx.places = rows, columns
+    def forward(ctx: Any, table: Tensor, pairs: Pairs, weight: Tensor, grid: tuple[int, int]) -> Tensor:
+        arrays = (one.detach().contiguous().numpy() for one in (table, weight))
+        words = pairs.query_words, pairs.document_words
+        values, rows, columns = _largest_windows(*arrays, *pairs, *words, *grid)
+        ctx.save_for_backward(table, weight)
+        ctx.pairs, ctx.places = pairs, (rows, columns)
         return torch.from_numpy(values)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor, None, None, None]:
-        cells, weight = (one.contiguous() for one in ctx.saved_tensors)
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, None, Tensor, None]:
+        table, weight = (one.detach().contiguous() for one in ctx.saved_tensors)
         of_weight = torch.zeros_like(weight)
-        of_cells = torch.zeros_like(cells) if ctx.needs_input_grad[0] else cells.new_empty(0, 0, 0)
-        arrays = (one.detach().numpy() for one in (cells, weight, gradient.contiguous(), of_cells, of_weight))
-        _add_gradients(*arrays, *ctx.places)
-        return of_cells if ctx.needs_input_grad[0] else None, of_weight, None, None, None
+        of_table = torch.zeros_like(table) if ctx.needs_input_grad[0] else table.new_empty(0, 0)
+        arrays = (one.numpy() for one in (table, weight, gradient.contiguous(), of_table, of_weight))
+        _add_gradients(*arrays, *ctx.places, *ctx.pairs)
+        return of_table if ctx.needs_input_grad[0] else None, None, of_weight, None
 
 
 @compiled
 def _largest_windows(
-    cells: np.ndarray,
+    table: np.ndarray,
     weight: np.ndarray,
-    query_lengths: np.ndarray,
-    lengths: np.ndarray,
+    rows: np.ndarray,
+    row_starts: np.ndarray,
+    columns: np.ndarray,
+    column_starts: np.ndarray,
+    queries: np.ndarray,
+    documents: np.ndarray,
+    query_words: int,
+    document_words: int,
     query_fields: int,
     document_fields: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The largest values, and the row and the column where the window of each starts, int32 of the same shape."""
+    """The largest values, and the query word and document word in the middle of the window of each, int32."""
     filters, window = weight.shape[0], weight.shape[1]
-    threes = window // 3 * 3  # columns of a filter that are taken three at a time
-    shape = (len(cells), filters, document_fields, query_fields)
+    threes, before = window // 3 * 3, (window - 1) // 2  # columns of a filter that are taken three at a time
+    shape = (*documents.shape, filters, document_fields, query_fields)
     values = np.empty(shape, dtype=np.float32)
-    rows, columns = np.empty(shape, dtype=np.int32), np.empty(shape, dtype=np.int32)
-    sums = np.empty((cells.shape[1] - window + 1, cells.shape[2] - window + 1), dtype=np.float32)
-    best = np.empty_like(sums[0])  # in each column, over the rows of a query field
-    best_rows = np.empty(len(best), dtype=np.int32)
-    for pair in range(len(cells)):
-        height, width = max(1, query_lengths[pair]), max(1, lengths[pair])
-        for number in range(filters):
+    best_words, best_places = np.empty(shape, dtype=np.int32), np.empty(shape, dtype=np.int32)
+    cells = np.empty((query_words + window - 1, document_words + window - 1), dtype=np.float32)
+    sums = np.empty((query_words, document_words), dtype=np.float32)
+    best = np.empty(document_words, dtype=np.float32)  # in each column, over the rows of a query field
+    best_rows = np.empty(document_words, dtype=np.int32)
+    for group, number in np.ndindex(documents.shape):
+        query, document = queries[group], documents[group, number]
+        first, start = row_starts[query], column_starts[document]
+        height, width = row_starts[query + 1] - first, column_starts[document + 1] - start
+        cells[: max(1, height) + window - 1, : max(1, width) + window - 1] = 0
+        for row in range(height):
+            of_row, line = table[rows[first + row]], cells[row + before, before:]
+            for column in range(width):
+                line[column] = of_row[columns[start + column]]
+        height, width = max(1, height), max(1, width)
+        for one_filter in range(filters):
             for row in range(height):
                 of_row = sums[row]
+                if window == 3:  # so that sums are written once for nine products
+                    a, b, c, weights = cells[row], cells[row + 1], cells[row + 2], weight[one_filter]
+                    a_0, a_1, a_2 = weights[0, 0], weights[0, 1], weights[0, 2]
+                    b_0, b_1, b_2 = weights[1, 0], weights[1, 1], weights[1, 2]
+                    c_0, c_1, c_2 = weights[2, 0], weights[2, 1], weights[2, 2]
+                    for column in range(width):
+                        of_a = a_0 * a[column] + a_1 * a[column + 1] + a_2 * a[column + 2]
+                        of_b = b_0 * b[column] + b_1 * b[column + 1] + b_2 * b[column + 2]
+                        of_c = c_0 * c[column] + c_1 * c[column + 1] + c_2 * c[column + 2]
+                        of_row[column] = of_a + of_b + of_c
+                    continue
                 of_row[:width] = 0
                 for step in range(window):
-                    line, factors = cells[pair, row + step], weight[number, step]
-                    for shift in range(0, threes, 3):  # so that sums are read and written once for three products
+                    line, factors = cells[row + step], weight[one_filter, step]
+                    for shift in range(0, threes, 3):  # read and written once for three products
                         one, two, three = line[shift:], line[shift + 1 :], line[shift + 2 :]
                         by_one, by_two, by_three = factors[shift], factors[shift + 1], factors[shift + 2]
                         for column in range(width):
@@ -265,10 +291,10 @@ def _largest_windows(
                         for column in range(width):
                             of_row[column] += by_one * one[column]
             for query_field in range(query_fields):
-                first = query_field * height // query_fields
-                best[:width] = sums[first, :width]
-                best_rows[:width] = first
-                for row in range(first + 1, -(-(query_field + 1) * height // query_fields)):
+                top = query_field * height // query_fields
+                best[:width] = sums[top, :width]
+                best_rows[:width] = top
+                for row in range(top + 1, -(-(query_field + 1) * height // query_fields)):
                     of_row = sums[row]
                     for column in range(width):
                         value = of_row[column]
@@ -277,39 +303,54 @@ def _largest_windows(
                         best_rows[column] = row if replaces else best_rows[column]
                 has_nan = np.isnan(best[:width].sum())
                 for field in range(document_fields):
-                    start, end = field * width // document_fields, -(-(field + 1) * width // document_fields)
-                    place, value = start, best[start]
-                    for column in range(start + 1, end):
+                    left, end = field * width // document_fields, -(-(field + 1) * width // document_fields)
+                    place, value = left, best[left]
+                    for column in range(left + 1, end):
                         if best[column] > value:
                             place, value = column, best[column]
                     if has_nan:  # only then: to look every time would take longer than all the rest
-                        for column in range(start, end):
+                        for column in range(left, end):
                             if np.isnan(best[column]):
                                 place = column
-                    values[pair, number, field, query_field] = best[place]
-                    rows[pair, number, field, query_field] = best_rows[place]
-                    columns[pair, number, field, query_field] = place
-    return values, rows, columns
+                    values[group, number, one_filter, field, query_field] = best[place]
+                    best_words[group, number, one_filter, field, query_field] = best_rows[place]
+                    best_places[group, number, one_filter, field, query_field] = place
+    return values, best_words, best_places
 
 
 @compiled
 def _add_gradients(
-    cells: np.ndarray,
+    table: np.ndarray,
     weight: np.ndarray,
     gradient: np.ndarray,
-    of_cells: np.ndarray,
+    of_table: np.ndarray,
     of_weight: np.ndarray,
+    best_words: np.ndarray,
+    best_places: np.ndarray,
     rows: np.ndarray,
+    row_starts: np.ndarray,
     columns: np.ndarray,
+    column_starts: np.ndarray,
+    queries: np.ndarray,
+    documents: np.ndarray,
 ) -> None:
-    """Add to the gradients of filters and, unless theirs is empty, of cells; from those of the largest values."""
+    """Add to the gradients of filters and, unless theirs is empty, of the table; from those of the largest values."""
     window = weight.shape[1]
-    for pair, number, field, query_field in np.ndindex(gradient.shape):
-        factor = gradient[pair, number, field, query_field]
-        if factor != 0:
-            row, column = rows[pair, number, field, query_field], columns[pair, number, field, query_field]
-            for step in range(window):
-                for shift in range(window):
-                    of_weight[number, step, shift] += factor * cells[pair, row + step, column + shift]
-                    if len(of_cells):
-                        of_cells[pair, row + step, column + shift] += factor * weight[number, step, shift]
+    before = (window - 1) // 2
+    for group, number in np.ndindex(documents.shape):
+        query, document = queries[group], documents[group, number]
+        first, start = row_starts[query], column_starts[document]
+        height, width = row_starts[query + 1] - first, column_starts[document + 1] - start
+        for one_filter, field, query_field in np.ndindex(gradient.shape[2:]):
+            factor = gradient[group, number, one_filter, field, query_field]
+            if factor == 0:
+                continue
+            top = best_words[group, number, one_filter, field, query_field] - before
+            left = best_places[group, number, one_filter, field, query_field] - before
+            for step in range(max(0, -top), min(window, height - top)):  # beyond the words, cells are 0
+                row = rows[first + top + step]
+                for shift in range(max(0, -left), min(window, width - left)):
+                    column = columns[start + left + shift]
+                    of_weight[one_filter, step, shift] += factor * table[row, column]
+                    if len(of_table):
+                        of_table[row, column] += factor * weight[one_filter, step, shift]

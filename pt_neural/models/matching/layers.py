@@ -41,9 +41,10 @@ class WordVectors(nn.Module):
         self.scale = float(1 / max(np.sqrt(np.mean(np.square(vectors[:FREQUENT]))), 1e-12))
         table = torch.from_numpy(np.concatenate([vectors, np.zeros((1, self.dim), dtype=np.float32)]))
         if trained:
-            self.table = nn.Parameter(table)
+            self.table, self.scales = nn.Parameter(table), None
         else:
             self.register_buffer("table", table, persistent=False)
+            self.register_buffer("scales", _unit_scales(table), persistent=False)  # computed once
 
     def forward(self, ids: Tensor) -> Tensor:
         """Vectors of shape (words, dimensions) for ids of shape (words,)."""
@@ -52,7 +53,7 @@ class WordVectors(nn.Module):
 
     def cosines(self, queries: Tensor, documents: Tensor) -> Tensor:
         """Cosines of words by their ids, float32 of shape (query words, document words); 1 for equal ids."""
-        return _Cosines.apply(self.table, queries, documents)
+        return _Cosines.apply(self.table, self.scales, queries, documents)
 
 
 class _Cosines(torch.autograd.Function):
@@ -63,11 +64,14 @@ class _Cosines(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, table: Tensor, queries: Tensor, documents: Tensor) -> Tensor:
+    def forward(ctx: Any, table: Tensor, scales: Tensor | None, queries: Tensor, documents: Tensor) -> Tensor:
         last = len(table) - 1
         rows = queries.clamp(max=last), documents.clamp(max=last)
         left, right = (table.index_select(0, one) for one in rows)
-        scales = [1 / one.norm(dim=1).clamp(min=LEAST_LENGTH) for one in (left, right)]
+        if scales is None:
+            scales = [_unit_scales(one) for one in (left, right)]
+        else:
+            scales = [scales.index_select(0, one) for one in rows]
         left *= scales[0][:, None]
         places, is_there = _places(queries, documents)
         cosines = _set_cells((left @ right.T).mul_(scales[1]), places, is_there, 1.0)
@@ -77,7 +81,7 @@ class _Cosines(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
         cosines, places, is_there, left, right, left_scale, right_scale, queries, documents = ctx.saved_tensors
         gradient = _set_cells(gradient.clone(), places, is_there, 0.0)
         shares = gradient * cosines
@@ -89,7 +93,12 @@ class _Cosines(torch.autograd.Function):
         total = gradient.new_zeros(ctx.shape)
         total.index_add_(0, documents, of_right).index_add_(0, queries, of_left)
         total[-1] = 0
-        return total, None, None
+        return total, None, None, None
+
+
+def _unit_scales(rows: Tensor) -> Tensor:
+    """The factor that makes each row a unit vector."""
+    return 1 / rows.norm(dim=1).clamp(min=LEAST_LENGTH)
 
 
 def _places(queries: Tensor, documents: Tensor) -> tuple[Tensor, Tensor]:
@@ -163,11 +172,9 @@ class SimilarityNetwork(MatchingNetwork):
         document_places = document_places[groups.document_rows]  # (groups, documents, document words)
         document_mask = document_mask[groups.document_rows]
         of_groups = query_places[groups.query_rows], query_mask[groups.query_rows]  # (groups, query words)
-        products = of_groups[0].shape[1] * document_places.numel()  # of all pairs
-        if len(queries.ids) * len(documents.ids) > TABLE_COSTS_LESS * products:
-            cells = self._of_pairs(queries.ids, documents.ids, of_groups[0], document_places)
-        else:
-            cells = self._looked_up(queries.ids, documents.ids, of_groups[0], document_places)
+        pays = self.table_pays(groups, of_groups[0].shape[1] * document_places.numel())
+        compared = self._looked_up if pays else self._of_pairs
+        cells = compared(queries.ids, documents.ids, of_groups[0], document_places)
         return Interaction(
             cells,
             of_groups[1][:, None, :, None] & document_mask[:, :, None],
@@ -175,6 +182,10 @@ class SimilarityNetwork(MatchingNetwork):
             document_mask.sum(-1),
             self.query_features(queries, of_groups[0]),
         )
+
+    def table_pays(self, groups: WordGroups, products: int) -> bool:
+        """Whether to compare all distinct words, not those of each pair, which takes so many products."""
+        return len(groups.queries.ids) * len(groups.documents.ids) <= TABLE_COSTS_LESS * products
 
     def _looked_up(self, queries: Tensor, documents: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
         """Cells, each distinct query word compared with each distinct document word once.
@@ -509,6 +520,6 @@ def masked_log_softmax(weights: Tensor, mask: Tensor) -> Tensor:
     return weights.masked_fill(empty & first, 0.0).log_softmax(-1)
 
 
-def query_vectors(vectors: WordVectors, queries: WordTexts, places: Tensor) -> Tensor:
-    """Vectors of the words of queries, from their places: (groups, query words, dimensions)."""
-    return F.embedding(places, F.pad(vectors(queries.ids), (0, 0, 0, 1)))
+def gate_weights(gate: nn.Linear, vectors: WordVectors, queries: WordTexts, places: Tensor) -> Tensor:
+    """A gate's output for each word of queries, from their places: (groups, query words, 1)."""
+    return F.pad(gate(vectors(queries.ids)), (0, 0, 0, 1))[places]

@@ -1,23 +1,24 @@
 """aNMM, the attention-based neural matching model (Yang, Ai, Guo and Croft, 2016)."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar, Unpack
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from pt_neural.embeddings import EmbeddingSpaces, Space
-from pt_neural.models.matching.layers import (
-    Interaction,
-    SimilarityNetwork,
-    WordVectors,
-    masked_log_softmax,
-    query_vectors,
-)
+from pt_neural.models.matching.layers import Interaction, WordVectors, gate_weights, masked_log_softmax
+from pt_neural.models.matching.lookups import Pairs, PooledNetwork
 from pt_neural.models.matching.ranker import TRAINING, Embeddings, MatchingRanker
 from pt_neural.rankers.options import TrainedOptions
 from pt_neural.rankers.readers.word_sequences import WordSequences, WordTexts
+from pt_neural.text.compiled import compiled
+
+EXACT = np.float32(1 - 1e-6)  # cosines above count as 1
 
 
 class ANMM(MatchingRanker):
@@ -83,7 +84,7 @@ class ANMM(MatchingRanker):
         return ANMMNetwork(self.word_vectors(reader), self.bins, self.nodes)
 
 
-class ANMMNetwork(SimilarityNetwork):
+class ANMMNetwork(PooledNetwork):
     """Sums of cosines by value, weights for each value, and a gate.
 
     Args:
@@ -101,24 +102,105 @@ class ANMMNetwork(SimilarityNetwork):
         nn.init.zeros_(self.gate.weight)
 
     def query_features(self, queries: WordTexts, places: Tensor) -> Tensor:
-        """The vectors of query words."""
-        return query_vectors(self.vectors, queries, places)
+        """The gate's weight of each query word, before the softmax."""
+        return gate_weights(self.gate, self.vectors, queries, places)
 
-    def sums(self, interaction: Interaction) -> Tensor:
+    def pool(self, interaction: Interaction) -> Tensor:
         """x, the sum of the cosines in each bin: (groups, documents, query words, bins)."""
         cells = interaction.cells.float() * interaction.mask
         equal_width = ((cells.detach() + 1) / 2 * (self.bins - 1)).long().clamp(0, self.bins - 2)
-        bins = torch.where(cells.detach() > 1 - 1e-6, self.bins - 1, equal_width)
+        bins = torch.where(cells.detach() > EXACT, self.bins - 1, equal_width)
         return cells.new_zeros(*cells.shape[:-1], self.bins).scatter_add(-1, bins, cells)
 
-    def score_cells(self, interaction: Interaction) -> Tensor:
+    def pool_pairs(self, table: Tensor, pairs: Pairs) -> Tensor:
+        """The same from a table of cosines."""
+        return _Sums.apply(table, pairs, self.bins)
+
+    def score_pooled(self, pooled: Tensor, query_mask: Tensor, features: Tensor) -> Tensor:
         """Scores; in training, 2y - 1."""
-        outputs = self.values(self.sums(interaction))  # (groups, documents, query words, nodes)
+        outputs = self.values(pooled)  # (groups, documents, query words, nodes)
         if self.joined is not None:
             outputs = self.joined(torch.sigmoid(outputs))
         outputs = outputs.squeeze(-1).float()  # (groups, documents, query words)
-        gates = masked_log_softmax(self.gate(interaction.features).squeeze(-1), interaction.query_mask)[:, None]
+        gates = masked_log_softmax(features.squeeze(-1), query_mask)[:, None]
         if self.training:
             return 2 * (gates.exp() * torch.sigmoid(outputs)).sum(-1) - 1
         above, below = gates + F.logsigmoid(outputs), gates + F.logsigmoid(-outputs)
         return (above.logsumexp(-1) - below.logsumexp(-1)) / 2
+
+
+class _Sums(torch.autograd.Function):
+    """The sums of the cosines of each query word with the words of each document, by bin."""
+
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, pairs: Pairs, bins: int) -> Tensor:
+        ctx.save_for_backward(table)
+        ctx.pairs = pairs
+        sums = table.new_zeros(*pairs.documents.shape, pairs.query_words, bins)
+        _add_up(table.detach().contiguous().numpy(), sums.numpy(), *pairs)
+        return sums
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        table = ctx.saved_tensors[0].detach().contiguous()
+        total = torch.zeros_like(table)
+        _add_gradients(table.numpy(), gradient.contiguous().numpy(), total.numpy(), *ctx.pairs)
+        return total, None, None
+
+
+compiled_exactly = partial(compiled, exact=True)  # so that bins are those of PyTorch's operations
+
+
+@compiled_exactly
+def _bin_of(cosine: float, bins: int) -> int:
+    if cosine > EXACT:
+        return bins - 1
+    if cosine >= -1:
+        return min(int((cosine + np.float32(1)) / np.float32(2) * np.float32(bins - 1)), bins - 2)
+    return 0  # also NaN
+
+
+@compiled_exactly
+def _add_up(
+    table: np.ndarray,
+    sums: np.ndarray,
+    rows: np.ndarray,
+    row_starts: np.ndarray,
+    columns: np.ndarray,
+    column_starts: np.ndarray,
+    queries: np.ndarray,
+    documents: np.ndarray,
+) -> None:
+    """Add each cosine to the sum of its bin."""
+    for group, number in np.ndindex(documents.shape):
+        query, document = queries[group], documents[group, number]
+        first = row_starts[query]
+        for word in range(row_starts[query + 1] - first):
+            of_row, of_word = table[rows[first + word]], sums[group, number, word]
+            for place in range(column_starts[document], column_starts[document + 1]):
+                cosine = of_row[columns[place]]
+                of_word[_bin_of(cosine, len(of_word))] += cosine
+
+
+@compiled_exactly
+def _add_gradients(
+    table: np.ndarray,
+    gradient: np.ndarray,
+    total: np.ndarray,
+    rows: np.ndarray,
+    row_starts: np.ndarray,
+    columns: np.ndarray,
+    column_starts: np.ndarray,
+    queries: np.ndarray,
+    documents: np.ndarray,
+) -> None:
+    """Add the gradient of its bin's sum to that of each cosine."""
+    for group, number in np.ndindex(documents.shape):
+        query, document = queries[group], documents[group, number]
+        first = row_starts[query]
+        for word in range(row_starts[query + 1] - first):
+            row, of_word = rows[first + word], gradient[group, number, word]
+            for place in range(column_starts[document], column_starts[document + 1]):
+                column = columns[place]
+                total[row, column] += of_word[_bin_of(table[row, column], len(of_word))]

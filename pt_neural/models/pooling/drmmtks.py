@@ -7,14 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from pt_neural.embeddings import EmbeddingSpaces, Space
-from pt_neural.models.matching.layers import (
-    Interaction,
-    SimilarityNetwork,
-    WordVectors,
-    largest,
-    masked_log_softmax,
-    query_vectors,
-)
+from pt_neural.models.matching.layers import Interaction, WordVectors, gate_weights, largest, masked_log_softmax
+from pt_neural.models.matching.lookups import Pairs, PooledNetwork, largest_of_pairs
 from pt_neural.models.matching.ranker import Embeddings, MatchingRanker
 from pt_neural.rankers.options import TrainedOptions
 from pt_neural.rankers.readers.word_sequences import WordSequences, WordTexts
@@ -78,7 +72,7 @@ class DRMMTKS(MatchingRanker):
         return DRMMTKSNetwork(self.word_vectors(reader), self.top_k, self.hidden)
 
 
-class DRMMTKSNetwork(SimilarityNetwork):
+class DRMMTKSNetwork(PooledNetwork):
     """The largest cosines, one feed-forward network for all query words, and a gate.
 
     Args:
@@ -95,12 +89,19 @@ class DRMMTKSNetwork(SimilarityNetwork):
         nn.init.zeros_(self.gate.weight)
 
     def query_features(self, queries: WordTexts, places: Tensor) -> Tensor:
-        """The vectors of query words."""
-        return query_vectors(self.vectors, queries, places)
+        """The gate's weight of each query word, before the softmax."""
+        return gate_weights(self.gate, self.vectors, queries, places)
 
-    def score_cells(self, interaction: Interaction) -> Tensor:
+    def pool(self, interaction: Interaction) -> Tensor:
+        """The largest cosines: (groups, documents, query words, k)."""
+        return largest(interaction.cells, interaction.mask, self.top_k)
+
+    def pool_pairs(self, table: Tensor, pairs: Pairs) -> Tensor:
+        """The same from a table of cosines."""
+        return largest_of_pairs(table, pairs, self.top_k)
+
+    def score_pooled(self, pooled: Tensor, query_mask: Tensor, features: Tensor) -> Tensor:
         """Scores."""
-        strongest = largest(interaction.cells, interaction.mask, self.top_k)  # (groups, documents, query words, k)
-        outputs = self.output(torch.tanh(self.dense(strongest))).squeeze(-1)  # (groups, documents, query words)
-        gates = masked_log_softmax(self.gate(interaction.features).squeeze(-1), interaction.query_mask).exp()
+        outputs = self.output(torch.tanh(self.dense(pooled))).squeeze(-1)  # (groups, documents, query words)
+        gates = masked_log_softmax(features.squeeze(-1), query_mask).exp()
         return (outputs * gates[:, None]).sum(-1)

@@ -15,7 +15,7 @@ from pt_neural.embeddings import EmbeddingSpaces, Space
 from pt_neural.rankers.readers.reader import Reader
 from pt_neural.rankers.readers.word_pairs import Matches, exact_matches
 from pt_neural.text import PackedSequences, Vocabulary, pack_texts, with_boundaries
-from pt_neural.text.packed import Numbering
+from pt_neural.text.numbering import Numbering
 from pt_neural.text.vocabulary import LastVocabulary, PerTerm
 
 FREQUENT = 20_000  # most frequent words, whose vectors set the scale

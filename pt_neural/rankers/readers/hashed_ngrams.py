@@ -13,7 +13,8 @@ from torch import Tensor, nn
 
 from pt_neural.rankers.readers.reader import Reader
 from pt_neural.text import PackedSequences, Vocabulary, WordHashing, pack_texts
-from pt_neural.text.packed import Numbering, offsets_of, ranges
+from pt_neural.text.numbering import Numbering
+from pt_neural.text.packed import offsets_of, ranges
 from pt_neural.text.vocabulary import LastVocabulary
 
 PADDING = "<s>"

@@ -16,7 +16,7 @@ from pt_neural.rankers.readers.embedded_words import require_same_spaces
 from pt_neural.rankers.readers.reader import Reader
 from pt_neural.text import PackedSequences, Vocabulary, pack_texts
 from pt_neural.text.counts import bag_of_words
-from pt_neural.text.packed import Numbering
+from pt_neural.text.numbering import Numbering
 from pt_neural.text.vocabulary import LastVocabulary, PerTerm
 
 STEP = np.float32(2**-11)  # components of unit vectors are multiples of it

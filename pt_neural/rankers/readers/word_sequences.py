@@ -14,7 +14,7 @@ from pt_neural.rankers.readers.histograms import FREQUENCIES, count_documents, i
 from pt_neural.rankers.readers.word_ids import WordIds
 from pt_neural.rankers.readers.word_pairs import Matches, exact_matches
 from pt_neural.text import PackedSequences, Vocabulary, pack_texts
-from pt_neural.text.packed import Numbering
+from pt_neural.text.numbering import Numbering
 from pt_neural.text.vocabulary import PerTerm
 
 

@@ -10,8 +10,9 @@ import torch.nn.functional as F
 import pt_neural as pn
 from pt_neural.models.convolutions import arc
 from pt_neural.models.convolutions.arc import larger_of_two, larger_of_two_windows
-from pt_neural.models.convolutions.match_pyramid import dynamic_max, largest_on_cpu, same_size
+from pt_neural.models.convolutions.match_pyramid import dynamic_max, largest_of_windows, same_size
 from pt_neural.models.matching.layers import WindowSums
+from pt_neural.models.matching.lookups import Pairs
 from pt_neural.rankers.readers.word_sequences import WordTexts
 from tests.models.matching.reference import PAIRS, ByHand, k_largest, made, relu, scores
 
@@ -63,15 +64,17 @@ def test_filters_and_pooling_in_one_loop_are_those_of_a_convolution(window):
     is_word = (torch.arange(4) < query_lengths[:, None])[..., None] & (torch.arange(9) < lengths[:, None])[:, None]
     cells = (torch.rand(4, 4, 9, generator=random) * is_word).requires_grad_()
     weight = torch.randn(5, window, window, generator=random, requires_grad=True)
-    padded = same_size(cells[:, None], window)
-    found = largest_on_cpu(padded[:, 0], weight, query_lengths, lengths, (2, 3))
-    expected = dynamic_max(F.conv2d(padded, weight[:, None]), query_lengths, lengths, (2, 3))
+    pairs = Pairs.of_cells(query_lengths, lengths, 4)
+    found = largest_of_windows(cells.flatten(0, 1), pairs, weight, (2, 3))[:, 0]
+    values = F.conv2d(same_size(cells[:, None], window), weight[:, None])
+    expected = dynamic_max(values, query_lengths, lengths, (2, 3))
     torch.testing.assert_close(found, expected)
     factors = torch.rand(expected.shape, generator=random)
     slopes = [torch.autograd.grad((values * factors).sum(), [cells, weight]) for values in (found, expected)]
-    torch.testing.assert_close(*slopes)
-    weight.data[2, 0, 0] = padded.data[0, 0, 0, 0] = torch.nan
-    lost = largest_on_cpu(padded[:, 0], weight, query_lengths, lengths, (2, 3)).isnan()
+    torch.testing.assert_close(slopes[0][1], slopes[1][1])
+    torch.testing.assert_close(slopes[0][0], slopes[1][0] * is_word)  # the loop leaves out what is no word
+    weight.data[2, 0, 0] = cells.data[0, 0, 0] = torch.nan
+    lost = largest_of_windows(cells.flatten(0, 1), pairs, weight, (2, 3))[:, 0].isnan()
     assert lost[:, 2].all()
     assert lost[0, :, 0, 0].all()
 
