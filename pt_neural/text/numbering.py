@@ -1,8 +1,9 @@
 """Numbers for the distinct terms of a batch."""
 
-import numpy as np
+from collections.abc import Callable
+from functools import cache
 
-from pt_neural.text.compiled import compiled
+import numpy as np
 
 
 class Numbering:
@@ -21,10 +22,16 @@ class Numbering:
 
     def __call__(self, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The distinct terms of a batch, ordered by their first occurrence, and the place of each term among them."""
-        return _number(terms, self._places)
+        return _loop()(terms, self._places)
 
 
-@compiled
+@cache
+def _loop() -> Callable:
+    from pt_neural.text.compiled import compiled  # here, as importing a ranker must not wait for the compiler
+
+    return compiled(_number)
+
+
 def _number(terms: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     distinct, found, count = np.empty_like(terms), np.empty(len(terms), dtype=np.int64), 0
     for number in range(len(terms)):
