@@ -81,6 +81,7 @@ def options() -> argparse.Namespace:
     add("--tables", type=int, nargs="*", choices=TABLES, default=monolingual, help=listed(TABLES))
     add("--rows", nargs="*", help="rows of the tables, by the names that their CSV files give them; None: all")
     add("--row-note", default="", help="text to append to these names, to keep rows beside those with other settings")
+    add("--name-note", default="", help="the same for the names of SSI's models, where other settings differ")
     add("--figures", type=int, nargs="*", choices=FIGURES, default=[], help=listed(FIGURES))
     add("--query", choices=["text", "page"], default="text", help="queries: those of the dataset, or whole pages")
     add(

@@ -185,7 +185,7 @@ class Rankers(TrainedModels):
             if arguments.pair_rate is not None:
                 training["learning_rate"], name = arguments.pair_rate, f"{name}, learning rate {arguments.pair_rate:g}"
         options = {"kind": kind, "max_terms": limit, **options}
-        row = self._row(key, f"SSI: {name}", limit, parameters, {})
+        row = self._row(key, f"SSI: {name}{arguments.name_note}", limit, parameters, {})
         fitting = {} if monolingual is None else {"monolingual": monolingual}
         models = self.trained(ModelSpec(row.system, pn.SSI, training, options, fitting))
         return Row(row.key, row.name, row.system, parameters, {seed: over_vectors(m) for seed, m in models.items()})

@@ -335,11 +335,11 @@ def test_without_training_links_it_says_so(run, links, tmp_path):
 
 def test_only_some_rows_are_made_and_named_apart(run, links, capsys):
     some = ["--tables", "1", "2", "--settings", "collection", "--pair-rate", "0.3", "--row-note", ", rate 0.3"]
-    some += ["--rows", "full"]
+    some += ["--name-note", ", trained longer", "--rows", "full"]
     results = run(ssi, *SMALL, *some, dataset=links)
     table = pd.read_csv(results / "table1-collection.csv")
     assert table["row"].tolist() == ["full, rate 0.3"]
-    assert table["run"].tolist() == ["SSI: W unconstrained, learning rate 0.3, 40 words"]
+    assert table["run"].tolist() == ["SSI: W unconstrained, learning rate 0.3, trained longer, 40 words"]
     assert "Table 2 has none of the rows full" in capsys.readouterr().out
     assert not (results / "table2-collection.csv").exists()
     with pytest.raises(SystemExit, match="no rows tfidf-1; they have tfidf, qe"):
