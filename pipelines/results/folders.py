@@ -91,11 +91,15 @@ def _values(folder: Path, runs: str) -> pd.DataFrame:
     if not path.exists():
         return pd.DataFrame(columns=["system", "seed", "qid", "measure", "value"])
     values = read_values(path)
-    parts = values["name"].str.extract(r"^(?P<system>.*?)(?:, seed (?P<seed>\d+))?$").fillna({"seed": ""})
-    values = values.assign(**parts)[["system", "seed", "qid", "measure", "value"]]
+    names = pd.Series(values["name"].unique(), dtype=object)
+    parts = names.str.extract(r"^(?P<system>.*?)(?:, seed (?P<seed>\d+))?$").fillna({"seed": ""}).set_index(names)
+    values = values.assign(**{part: values["name"].map(parts[part]) for part in parts})
+    values = values[["system", "seed", "qid", "measure", "value"]]
     rows = [_by_row(values, table) for table in sorted(folder.glob(f"table*-{runs.removeprefix('runs-')}.csv"))]
-    names = values["system"].str.replace(WORD_COUNT, r"\1", regex=True)
-    return pd.concat([values, *rows, values.assign(system=names)[names != values["system"]]], ignore_index=True)
+    short = {name: re.sub(WORD_COUNT, r"\1", name) for name in parts["system"]}
+    renamed = values[values["system"].isin([name for name, other in short.items() if name != other])]
+    whole = pd.concat([values, *rows, renamed.assign(system=renamed["system"].map(short))], ignore_index=True)
+    return whole.astype(dict.fromkeys(["system", "measure"], "category"))  # as text, to look them up takes longer
 
 
 def _by_row(values: pd.DataFrame, table: Path) -> pd.DataFrame:
