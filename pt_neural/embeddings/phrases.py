@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -139,12 +140,12 @@ class PhraseJoiner(pt.Artifact, pt.Transformer):
 
     def join(self, text: Any) -> str:
         """The tokens of a text, with phrases joined, as a string; empty if the text is not a string."""
-        words, joined, place = tokenise(text), [], 0
-        while place < len(words):
-            length = 2 if tuple(words[place : place + 2]) in self.phrases else 1
-            joined.append(JOINT.join(words[place : place + length]))
-            place += length
-        return " ".join(joined)
+        words, free = tokenise(text), 0  # the first word that is not in a phrase already
+        for place in [place for place, pair in enumerate(pairwise(words)) if pair in self.phrases]:
+            if place >= free:
+                free = place + 2
+                words[place:free] = JOINT.join(words[place:free]), ""
+        return " ".join(filter(None, words))
 
     def documents(self, corpus: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
         """The documents of a corpus with the words of phrases joined; other columns stay as they are."""

@@ -57,9 +57,11 @@ def token_spans(text: Any) -> list[tuple[str, int, int]]:
 @cache
 def _unicode_token() -> re.Pattern[str]:
     r"""Runs of letters and digits with their combining marks, which ``\w`` leaves out."""
-    characters = map(chr, range(sys.maxunicode + 1))
-    marks = "".join(character for character in characters if unicodedata.category(character).startswith("M"))
-    return re.compile(rf"[^\W_]+(?:[{marks}]+[^\W_]*)*")
+    marks = [code for code in range(sys.maxunicode + 1) if unicodedata.category(chr(code)).startswith("M")]
+    runs = np.split(marks, np.flatnonzero(np.diff(marks) > 1) + 1)
+    ranges = "".join(f"{chr(run[0])}-{chr(run[-1])}" for run in runs)  # searched several times faster than characters
+    # Most words end before a space: looking for an ASCII character first spares these the search.
+    return re.compile(rf"[^\W_]+(?:(?=[^\x00-\x7f])[{ranges}]+[^\W_]*)*")
 
 
 def join_fields(document: Mapping[str, Any], fields: Sequence[str] = TEXT_FIELDS, *, mark_ends: bool = False) -> str:

@@ -25,6 +25,6 @@ def test_a_full_disk(campaign, tmp_path):
     tried = shutil.which("unshare") and subprocess.run([*own_disk(tmp_path / "tried"), "true"], capture_output=True)
     if not tried or tried.returncode:
         pytest.skip("this machine allows no mounting")
-    events = 8 if LONG else 3
+    events = 8 if LONG else 1
     counts = campaign("full_disk", ALL if LONG else WRITERS, events, before=own_disk(tmp_path / "disk"), **DOCUMENTS)
     assert all(count["errors"] == events for count in counts.values())
