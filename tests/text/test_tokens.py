@@ -1,3 +1,4 @@
+import sys
 import unicodedata
 
 import numpy as np
@@ -47,6 +48,12 @@ def test_tokens_equal_a_slow_reference_and_spans_are_their_positions(text):
     spans = token_spans(text)
     assert [token for token, _, _ in spans] == tokenise(text)
     assert all(tokenise(text[start:end])[:1] != [] and start < end for _, start, end in spans)
+
+
+def test_every_combining_mark_extends_a_word():
+    marks = [mark for mark in map(chr, range(sys.maxunicode + 1)) if unicodedata.category(mark).startswith("M")]
+    assert len(marks) > 2000
+    assert all([span[1:] for span in token_spans(f"a{mark}")] == [(0, 2)] for mark in marks)
 
 
 def test_spans_by_hand():
