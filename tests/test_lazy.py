@@ -3,6 +3,8 @@ import sys
 
 import pytest
 
+import pt_neural as pn
+
 HEAVY = ["torch", "jnius", "pyserini", "gensim", "sklearn", "matplotlib", "pyterrier_dr", "transformers"]
 
 
@@ -34,6 +36,19 @@ index = pn.LuceneIndex({str(tmp_path / "index")!r}).index([{{"docno": "d1", "tex
 assert len(index.bm25().search("river")) == 1
 spared = {[name for name in HEAVY if name != "jnius"] + ["lightning", "scipy.sparse"]}
 print([module for module in spared if module in sys.modules])"""
+    assert fresh(code) == "[]"
+
+
+def test_dense_retrieval_from_a_folder_loads_no_more_than_it_needs(tmp_path):
+    corpus = [{"docno": "d1", "text": "a river in a city"}, {"docno": "d2", "text": "a city on a river by the sea"}]
+    lsa = pn.LSA(dim=1, min_count=1).fit_corpus(corpus, verbose=False)
+    lsa.save(tmp_path / "lsa")
+    lsa.index(tmp_path / "vectors", corpus, verbose=False)
+    code = f"""
+import sys, pt_neural as pn
+retriever = pn.LSA.load({str(tmp_path / "lsa")!r}).retriever({str(tmp_path / "vectors")!r})
+assert len(retriever.search("river")) == 2
+print([module for module in {[*HEAVY[1:], "lightning"]} if module in sys.modules])"""
     assert fresh(code) == "[]"
 
 

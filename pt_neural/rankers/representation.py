@@ -311,11 +311,13 @@ class RepresentationRanker(Ranker):
         self._require_document_representations("index")
         self._require_fitted()
         require_shards_for(workers, corpus)
-        if isinstance(corpus, CorpusShards):
-            return build_by_shards(
+        if not isinstance(corpus, CorpusShards):
+            kept = self._write(path, corpus, overwrite=overwrite, verbose=verbose)
+        else:
+            kept = build_by_shards(
                 Path(path).expanduser(),
                 corpus,
-                partial(self.index, verbose=False),
+                partial(self._write, overwrite=False, verbose=False),
                 partial(self._merge, path, overwrite=overwrite),
                 plan=[self.fingerprint(), list(self.fields)],
                 kind=self.kept_as.kind(),
@@ -323,6 +325,17 @@ class RepresentationRanker(Ranker):
                 workers=workers,
                 verbose=verbose,
             )
+        return kept.opened()
+
+    def _write(
+        self,
+        path: str | os.PathLike,
+        corpus: Iterable[Mapping[str, Any]] | ForwardIndex,
+        *,
+        overwrite: bool,
+        verbose: bool,
+    ) -> "VectorTable | TermVectors":
+        """Write what :meth:`index` writes of a corpus that is not in shards."""
         desc, identity = f"{self!r} vectors", self.fingerprint()
         if not isinstance(corpus, ForwardIndex):
             documents = with_bar(read_documents(corpus), corpus, desc=desc, verbose=verbose)
@@ -333,7 +346,7 @@ class RepresentationRanker(Ranker):
             counted = _counted(self._stored_batches(corpus), progress)
             return self.kept_as.build(path, counted, fingerprint=identity, overwrite=overwrite)
 
-    def _merge(self, path: str | os.PathLike, parts: Sequence[Path], *, overwrite: bool) -> "FlexIndex | TermVectors":
+    def _merge(self, path: str | os.PathLike, parts: Sequence[Path], *, overwrite: bool) -> "VectorTable | TermVectors":
         """Join what :meth:`index` has written for the parts of a collection."""
         batches = chain.from_iterable(map(self._kept_batches, parts))
         return self.kept_as.build(path, batches, fingerprint=self.fingerprint(), overwrite=overwrite)

@@ -16,7 +16,7 @@ from pt_neural._artifacts import METADATA, atomic_directory, opened_lazily, read
 from pt_neural._files import ArtifactError, GrowingArray, create_array, is_count, load_array, rise, write_array
 from pt_neural.rankers.kept.kept import FINGERPRINT, Kept
 from pt_neural.rankers.kept.stored_rows import StoredRows
-from pt_neural.rankers.kept.vectors import Batches, VectorTable, open_vectors
+from pt_neural.rankers.kept.vectors import Batches, VectorTable
 from pt_neural.rankers.vectors import Vectors
 from pt_neural.text.docnos import DocnoTable, DocnoWriter, docno_table
 from pt_neural.text.packed import offsets_of, ranges
@@ -92,6 +92,10 @@ class TermVectors(pt.Artifact, Kept):
             _write_postings(directory, cls(directory).rows_of_terms)
         return cls(path)
 
+    def opened(self) -> "TermVectors":
+        """These vectors, which need no other library to be opened."""
+        return self
+
     @cached_property
     def _metadata(self) -> dict:
         metadata = read_metadata(self.path, **self.kind(), verify=self._verify)
@@ -127,7 +131,7 @@ class TermVectors(pt.Artifact, Kept):
     @opened_lazily
     def dense(self) -> "FlexIndex | None":
         """The dense vectors; None if the model has none."""
-        return open_vectors(self.path / "dense") if self._metadata["dense"] else None
+        return VectorTable(self.path / "dense").opened() if self._metadata["dense"] else None
 
     @opened_lazily
     def vectors(self) -> Vectors:

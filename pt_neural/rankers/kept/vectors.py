@@ -37,15 +37,13 @@ class VectorTable(Kept):
 
     @staticmethod
     def kind() -> dict[str, str]:
-        """The type and format of a vector index."""
-        from pyterrier_dr import FlexIndex
-
-        return {"type": FlexIndex.ARTIFACT_TYPE, "format": FlexIndex.ARTIFACT_FORMAT}
+        """The type and format of a vector index, which are those of a FlexIndex."""
+        return {"type": "dense_index", "format": "flex"}
 
     @classmethod
     def build(
         cls, path: str | os.PathLike, batches: Batches, *, fingerprint: str | None, overwrite: bool
-    ) -> "FlexIndex":
+    ) -> "VectorTable":
         """Write dense vectors to a new vector index, atomically, batch by batch: the files that a FlexIndex writes.
 
         Its own indexer takes one document at a time, which costs as much as a tenth of encoding. ValueError if there
@@ -72,7 +70,13 @@ class VectorTable(Kept):
             write_json(
                 directory / METADATA, {**cls.kind(), "vec_size": size, "doc_count": number, FINGERPRINT: fingerprint}
             )
-        return open_vectors(path)
+        return cls(path)
+
+    def opened(self) -> "FlexIndex":
+        """The index as pyterrier_dr opens it, whose import takes seconds."""
+        from pyterrier_dr import FlexIndex
+
+        return FlexIndex(self.path, verbose=False)
 
     @opened_lazily
     def matrix(self) -> np.ndarray:
@@ -105,7 +109,7 @@ class VectorTable(Kept):
         number = len(self)  # checks its metadata
         self._directory = TemporaryDirectory(prefix="pt_neural-docnos-")
         with reading(Path(self.path) / "docnos.npids"), DocnoWriter(self._directory.name) as docnos:
-            found = open_vectors(self.path).docnos()
+            found = self.opened().docnos()
             if len(found) != number:
                 raise ValueError(f"it holds {len(found)} docnos, not {number}")
             docnos.extend(found)
@@ -116,10 +120,3 @@ class VectorTable(Kept):
 
     def __reduce__(self) -> tuple:
         return VectorTable, (self.path,)
-
-
-def open_vectors(path: str | os.PathLike) -> "FlexIndex":
-    """Open a vector index; importing pyterrier_dr takes seconds, so it happens only when one is needed."""
-    from pyterrier_dr import FlexIndex
-
-    return FlexIndex(os.fspath(path), verbose=False)

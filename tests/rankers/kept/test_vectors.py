@@ -24,7 +24,7 @@ def batches(number: int, size: int = 500):
 
 
 def built(path, number: int) -> VectorTable:
-    return VectorTable(VectorTable.build(path, batches(number), fingerprint=None, overwrite=False))
+    return VectorTable.build(path, batches(number), fingerprint=None, overwrite=False)
 
 
 def test_vectors_and_docnos_come_back(tmp_path):
@@ -35,6 +35,10 @@ def test_vectors_and_docnos_come_back(tmp_path):
     assert list(FlexIndex(os.fspath(tmp_path / "kept"), verbose=False).docnos()) == list(table.docnos)
     np.testing.assert_array_equal(table.block(slice(2, 4)).dense, [[2, 2], [3, 0]])
     assert pickle.loads(pickle.dumps(table)).rows(["document-5"]).tolist() == [5]
+
+
+def test_the_kind_is_that_of_a_flex_index():
+    assert VectorTable.kind() == {"type": FlexIndex.ARTIFACT_TYPE, "format": FlexIndex.ARTIFACT_FORMAT}
 
 
 def test_an_index_from_elsewhere_gets_a_table_of_its_own(tmp_path):
