@@ -97,7 +97,8 @@ $(READY): pyproject.toml constraints.txt
 	@sed -e '/^ *--hash/d' -e 's/ *\\$$//' constraints.txt > $(PINS)
 	$(BIN)/python -m pip install --quiet --no-compile --no-deps --require-hashes --requirement $(VENV)/hashed.txt
 	$(BIN)/python -m pip install --quiet --no-compile --constraint $(PINS) --editable '.[dev,notebooks]'
-	@# On all cores this is quicker than by pip. Some packages hold files for other versions of Python, which fail.
+	@# Compiling on all cores is quicker than letting pip do it. Some packages contain files for other versions of
+	@# Python, which do not compile.
 	@$(BIN)/python -m compileall -qq -j 0 -x '/tests?/' $(VENV) || true
 	@touch $(READY)
 

@@ -81,7 +81,11 @@ def options() -> argparse.Namespace:
     add("--tables", type=int, nargs="*", choices=TABLES, default=monolingual, help=listed(TABLES))
     add("--rows", nargs="*", help="rows of the tables, by the names that their CSV files give them; None: all")
     add("--row-note", default="", help="text to append to these names, to keep rows beside those with other settings")
-    add("--name-note", default="", help="the same for the names of SSI's models, where other settings differ")
+    add(
+        "--name-note",
+        default="",
+        help="text to append to the names of SSI's models, to keep apart those trained otherwise",
+    )
     add("--figures", type=int, nargs="*", choices=FIGURES, default=[], help=listed(FIGURES))
     add("--query", choices=["text", "page"], default="text", help="queries: those of the dataset, or whole pages")
     add(
@@ -101,7 +105,11 @@ def options() -> argparse.Namespace:
     add("--dev-measure", default="AP", help="measure that decides on the best epoch; RankLoss levels off earlier")
     add("--patience", type=int, default=15, help="epochs without improvement before training stops")
     add("--pair-epochs", type=int, default=50, help="epochs for a W that weighs pairs of words, or their hashes")
-    add("--pair-rate", type=float, help="learning rate of such a W; None for that of the class, 1")
+    add(
+        "--pair-rate",
+        type=float,
+        help="learning rate of a W that weighs pairs of words, added to its name; None: SSI's own, 1",
+    )
     add("--dim", type=int, default=100, help="N, rows of U and V (paper: 200)")
     add("--dims", type=int, nargs="*", default=[100, 200, 500], help="N in Table 4")
     add("--correlated-dim", type=int, default=300, help="N of both models of CFH, and of (U'V)_n + I beside it")

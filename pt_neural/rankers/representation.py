@@ -312,9 +312,9 @@ class RepresentationRanker(Ranker):
         self._require_fitted()
         require_shards_for(workers, corpus)
         if not isinstance(corpus, CorpusShards):
-            kept = self._write(path, corpus, overwrite=overwrite, verbose=verbose)
+            self._write(path, corpus, overwrite=overwrite, verbose=verbose)
         else:
-            kept = build_by_shards(
+            build_by_shards(
                 Path(path).expanduser(),
                 corpus,
                 partial(self._write, overwrite=False, verbose=False),
@@ -325,7 +325,7 @@ class RepresentationRanker(Ranker):
                 workers=workers,
                 verbose=verbose,
             )
-        return kept.opened()
+        return self.kept_as.opened(path)
 
     def _write(
         self,
@@ -334,22 +334,22 @@ class RepresentationRanker(Ranker):
         *,
         overwrite: bool,
         verbose: bool,
-    ) -> "VectorTable | TermVectors":
+    ) -> None:
         """Write what :meth:`index` writes of a corpus that is not in shards."""
-        desc, identity = f"{self!r} vectors", self.fingerprint()
-        if not isinstance(corpus, ForwardIndex):
+        desc = f"{self!r} vectors"
+        build = partial(self.kept_as.build, path, fingerprint=self.fingerprint(), overwrite=overwrite)
+        if isinstance(corpus, ForwardIndex):
+            require_same_fields(self.fields, corpus)
+            with pt.tqdm(desc=desc, unit="doc", total=len(corpus), disable=not verbose) as progress:
+                build(_counted(self._stored_batches(corpus), progress))
+        else:
             documents = with_bar(read_documents(corpus), corpus, desc=desc, verbose=verbose)
-            batches = self._corpus_batches(iter(documents))
-            return self.kept_as.build(path, batches, fingerprint=identity, overwrite=overwrite)
-        require_same_fields(self.fields, corpus)
-        with pt.tqdm(desc=desc, unit="doc", total=len(corpus), disable=not verbose) as progress:
-            counted = _counted(self._stored_batches(corpus), progress)
-            return self.kept_as.build(path, counted, fingerprint=identity, overwrite=overwrite)
+            build(self._corpus_batches(iter(documents)))
 
-    def _merge(self, path: str | os.PathLike, parts: Sequence[Path], *, overwrite: bool) -> "VectorTable | TermVectors":
-        """Join what :meth:`index` has written for the parts of a collection."""
+    def _merge(self, path: str | os.PathLike, parts: Sequence[Path], *, overwrite: bool) -> None:
+        """Join what :meth:`_write` has written for the parts of a collection."""
         batches = chain.from_iterable(map(self._kept_batches, parts))
-        return self.kept_as.build(path, batches, fingerprint=self.fingerprint(), overwrite=overwrite)
+        self.kept_as.build(path, batches, fingerprint=self.fingerprint(), overwrite=overwrite)
 
     def _kept_batches(self, part: Path) -> Iterator[tuple[list[str], Vectors]]:
         kept = self.open_kept(part)

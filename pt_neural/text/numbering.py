@@ -38,7 +38,7 @@ def _number(terms: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarr
         term = terms[number]
         if not -len(places) <= term < len(places):
             places[distinct[:count]] = -1
-            raise IndexError("a term is not in the vocabulary")
+            raise IndexError("a term id is outside the vocabulary")
         if places[term] < 0:
             places[term] = count
             distinct[count] = term

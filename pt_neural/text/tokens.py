@@ -56,11 +56,11 @@ def token_spans(text: Any) -> list[tuple[str, int, int]]:
 @cache
 def _unicode_token() -> re.Pattern[str]:
     r"""Runs of letters and digits with their combining marks, which ``\w`` leaves out."""
-    planes = (*range(0x20000), *range(0xE0000, 0xE1000))  # where Unicode has marks; to look everywhere takes 0.3 s
-    marks = [code for code in planes if unicodedata.category(chr(code)).startswith("M")]
+    codes = (*range(0x20000), *range(0xE0000, 0xE1000))  # where the marks are; searching all of Unicode takes 0.3 s
+    marks = [code for code in codes if unicodedata.category(chr(code)).startswith("M")]
     runs = np.split(marks, np.flatnonzero(np.diff(marks) > 1) + 1)
     ranges = "".join(f"{chr(run[0])}-{chr(run[-1])}" for run in runs)  # searched several times faster than characters
-    # Most words end before a space: looking for an ASCII character first spares these the search.
+    # Most words end before a space: looking for an ASCII character first avoids the search there.
     return re.compile(rf"[^\W_]+(?:(?=[^\x00-\x7f])[{ranges}]+[^\W_]*)*")
 
 

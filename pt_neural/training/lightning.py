@@ -86,11 +86,14 @@ class GroupTraining(LightningModule):
         self.evaluate = evaluate
         self.dev_name = f"dev {training.dev_measure}"
         self.history: list[dict[str, Any]] = []
-        self._totals = {"loss": 0.0, "groups": 0}  # of the epoch so far; to set attributes of a module takes time
+        self._totals = {
+            "loss": 0.0,
+            "groups": 0,
+        }  # a dict, since setting a module's attributes is slow
         self.bf16: bool | None = None  # whether to compute in bfloat16, with precision="auto"
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Set an attribute; a plain one as plain objects do, since Lightning notes the name of each hook it calls."""
+        """Set an attribute; that in which Lightning notes each hook it calls bypasses the slow checks of a module."""
         if name == "_current_fx_name":
             object.__setattr__(self, name, value)
         else:
@@ -117,7 +120,7 @@ class GroupTraining(LightningModule):
         self._started = time.perf_counter()
 
     def transfer_batch_to_device(self, batch: Batch, device: torch.device, dataloader_idx: int) -> Batch:
-        """The batch on the device; on a CPU it is there, and to look at each of its tensors would take time."""
+        """The batch on the device; on a CPU it is already there, and checking each of its tensors takes time."""
         return batch if device.type == "cpu" else super().transfer_batch_to_device(batch, device, dataloader_idx)
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:

@@ -22,6 +22,6 @@ def test_numbering_one_batch_after_another(batches):
 @pytest.mark.parametrize("term", [12, -13])
 def test_numbering_refuses_other_terms(term):
     number = Numbering(12)
-    with pytest.raises(IndexError, match="not in the vocabulary"):
+    with pytest.raises(IndexError, match="outside the vocabulary"):
         number(np.array([3, -2, term], dtype=np.int32))
     assert number(np.array([-2, 3], dtype=np.int32))[1].tolist() == [0, 1]

@@ -246,7 +246,8 @@ def _largest_windows(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The largest values, and the query word and document word in the middle of the window of each, int32."""
     filters, window = weight.shape[0], weight.shape[1]
-    threes, before = window // 3 * 3, (window - 1) // 2  # columns of a filter that are taken three at a time
+    threes = window // 3 * 3  # columns of a filter that are taken three at a time
+    before = (window - 1) // 2  # zeros before the first word
     shape = (*documents.shape, filters, document_fields, query_fields)
     values = np.empty(shape, dtype=np.float32)
     best_words, best_places = np.empty(shape, dtype=np.int32), np.empty(shape, dtype=np.int32)
@@ -281,7 +282,7 @@ def _largest_windows(
                 of_row[:width] = 0
                 for step in range(window):
                     line, factors = cells[row + step], weight[one_filter, step]
-                    for shift in range(0, threes, 3):  # read and written once for three products
+                    for shift in range(0, threes, 3):  # so that sums are read and written once for three products
                         one, two, three = line[shift:], line[shift + 1 :], line[shift + 2 :]
                         by_one, by_two, by_three = factors[shift], factors[shift + 1], factors[shift + 2]
                         for column in range(width):
@@ -334,7 +335,7 @@ def _add_gradients(
     queries: np.ndarray,
     documents: np.ndarray,
 ) -> None:
-    """Add to the gradients of filters and, unless theirs is empty, of the table; from those of the largest values."""
+    """Add to the gradients of the filters and, unless it is empty, of the table, from those of the largest values."""
     window = weight.shape[1]
     before = (window - 1) // 2
     for group, number in np.ndindex(documents.shape):

@@ -184,7 +184,12 @@ class SimilarityNetwork(MatchingNetwork):
         )
 
     def table_pays(self, groups: WordGroups, products: int) -> bool:
-        """Whether to compare all distinct words, not those of each pair, which takes so many products."""
+        """Whether it costs less to compare all distinct words once than the words of each pair.
+
+        Args:
+            groups: The texts.
+            products: Similarities of the words of all pairs, padding included.
+        """
         return len(groups.queries.ids) * len(groups.documents.ids) <= TABLE_COSTS_LESS * products
 
     def _looked_up(self, queries: Tensor, documents: Tensor, rows: Tensor, columns: Tensor) -> Tensor:

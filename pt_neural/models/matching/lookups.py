@@ -41,7 +41,7 @@ class Pairs(NamedTuple):
 
     @classmethod
     def of_cells(cls, query_lengths: Tensor, lengths: Tensor, height: int) -> "Pairs":
-        """Pairs whose cells are one below the other in the table; a group for each pair.
+        """Pairs whose cells are stacked in the table, one pair below the other; each pair is a group of its own.
 
         Args:
             query_lengths: Words of the query of each pair, int64 of shape (pairs,).
@@ -66,7 +66,10 @@ class Pairs(NamedTuple):
 
 
 class PooledNetwork(SimilarityNetwork):
-    """Base of the networks that a CPU pools in one loop, which looks up the similarities of each pair."""
+    """Base of the networks for which, on a CPU, one loop looks up the similarities of each pair and pools them.
+
+    It looks them up in a table of those of distinct words, where making the table takes less work than all pairs.
+    """
 
     def forward(self, groups: WordGroups) -> Tensor:
         """Scores, float32 of shape (groups, documents)."""
@@ -85,7 +88,7 @@ class PooledNetwork(SimilarityNetwork):
         return self.score_pooled(self.pool(interaction), interaction.query_mask, interaction.features)
 
     def pool(self, interaction: Interaction) -> Tensor:
-        """What is left of the cells, of shape (groups, documents, ...); cells that the mask leaves out do not count."""
+        """The pooled cells, of shape (groups, documents, ...); cells that the mask leaves out do not count."""
         raise NotImplementedError
 
     def pool_pairs(self, table: Tensor, pairs: Pairs) -> Tensor:

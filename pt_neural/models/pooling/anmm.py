@@ -102,7 +102,7 @@ class ANMMNetwork(PooledNetwork):
         nn.init.zeros_(self.gate.weight)
 
     def query_features(self, queries: WordTexts, places: Tensor) -> Tensor:
-        """The gate's weight of each query word, before the softmax."""
+        """The gate's output for each query word, before the softmax."""
         return gate_weights(self.gate, self.vectors, queries, places)
 
     def pool(self, interaction: Interaction) -> Tensor:
@@ -195,7 +195,7 @@ def _add_gradients(
     queries: np.ndarray,
     documents: np.ndarray,
 ) -> None:
-    """Add the gradient of its bin's sum to that of each cosine."""
+    """Add to the gradient of each cosine that of its bin's sum."""
     for group, number in np.ndindex(documents.shape):
         query, document = queries[group], documents[group, number]
         first = row_starts[query]

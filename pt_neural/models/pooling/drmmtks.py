@@ -89,7 +89,7 @@ class DRMMTKSNetwork(PooledNetwork):
         nn.init.zeros_(self.gate.weight)
 
     def query_features(self, queries: WordTexts, places: Tensor) -> Tensor:
-        """The gate's weight of each query word, before the softmax."""
+        """The gate's output for each query word, before the softmax."""
         return gate_weights(self.gate, self.vectors, queries, places)
 
     def pool(self, interaction: Interaction) -> Tensor:

@@ -92,9 +92,10 @@ class TermVectors(pt.Artifact, Kept):
             _write_postings(directory, cls(directory).rows_of_terms)
         return cls(path)
 
-    def opened(self) -> "TermVectors":
-        """These vectors, which need no other library to be opened."""
-        return self
+    @classmethod
+    def opened(cls, path: str | os.PathLike) -> "TermVectors":
+        """The vectors at a path."""
+        return cls(Path(path).expanduser())
 
     @cached_property
     def _metadata(self) -> dict:
@@ -131,7 +132,7 @@ class TermVectors(pt.Artifact, Kept):
     @opened_lazily
     def dense(self) -> "FlexIndex | None":
         """The dense vectors; None if the model has none."""
-        return VectorTable(self.path / "dense").opened() if self._metadata["dense"] else None
+        return VectorTable.opened(self.path / "dense") if self._metadata["dense"] else None
 
     @opened_lazily
     def vectors(self) -> Vectors:

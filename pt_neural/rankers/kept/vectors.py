@@ -72,11 +72,12 @@ class VectorTable(Kept):
             )
         return cls(path)
 
-    def opened(self) -> "FlexIndex":
-        """The index as pyterrier_dr opens it, whose import takes seconds."""
+    @staticmethod
+    def opened(path: str | os.PathLike) -> "FlexIndex":
+        """The index at a path, opened by pyterrier_dr, which takes seconds to import."""
         from pyterrier_dr import FlexIndex
 
-        return FlexIndex(self.path, verbose=False)
+        return FlexIndex(os.path.expanduser(path), verbose=False)
 
     @opened_lazily
     def matrix(self) -> np.ndarray:
@@ -109,7 +110,7 @@ class VectorTable(Kept):
         number = len(self)  # checks its metadata
         self._directory = TemporaryDirectory(prefix="pt_neural-docnos-")
         with reading(Path(self.path) / "docnos.npids"), DocnoWriter(self._directory.name) as docnos:
-            found = self.opened().docnos()
+            found = self.opened(self.path).docnos()
             if len(found) != number:
                 raise ValueError(f"it holds {len(found)} docnos, not {number}")
             docnos.extend(found)

@@ -123,7 +123,7 @@ def test_nothing_starts_java_before_it_is_needed(ours_first):
 
 def test_the_heap_is_chosen_before_java_starts(ours_first, monkeypatch):
     seen, _ = ours_first
-    assert 190 <= seen["heap"] <= 200  # Java's collector for one core leaves out a part that it copies into
+    assert 190 <= seen["heap"] <= 200  # with one core, Java does not count the space that its collector keeps free
     assert "Java runs already" in seen["another heap"]
     monkeypatch.setattr(jvm, "_jnius", None)
     monkeypatch.setattr(jvm, "_connect", lambda heap: heap)
