@@ -13,6 +13,9 @@ NO_DEPS := --no-deps
 PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11,$(shell \
 	$(name) -c 'import sys; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)))
 
+# Hundreds of processes of the tests import the package, which is compiled once, also where the environment forbids it.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all test-lowest faults lint bench bench-scale results notebooks docs package jar clean
 

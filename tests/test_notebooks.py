@@ -21,7 +21,7 @@ from nbclient import NotebookClient
 import pt_neural as pn
 
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
-PACKAGES = ("networkx", "numpy")
+PACKAGES = ("networkx",)
 ABSOLUTE = re.compile(r"(?<![\w/.:<])(/(tmp|home|root|work|usr|var|opt|mnt|private|Users)/|[A-Z]:\\\\?Users)")
 
 pytestmark = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -99,7 +99,7 @@ def _values(folder: Path, runs: str) -> pd.DataFrame:
     short = {name: re.sub(WORD_COUNT, r"\1", name) for name in parts["system"]}
     renamed = values[values["system"].isin([name for name, other in short.items() if name != other])]
     whole = pd.concat([values, *rows, renamed.assign(system=renamed["system"].map(short))], ignore_index=True)
-    return whole.astype(dict.fromkeys(["system", "measure"], "category"))  # looking them up as text takes longer
+    return whole.astype(dict.fromkeys(["system", "qid", "measure"], "category"))  # looking them up as text takes longer
 
 
 def _by_row(values: pd.DataFrame, table: Path) -> pd.DataFrame:

@@ -110,6 +110,11 @@ def options() -> argparse.Namespace:
         type=float,
         help="learning rate of a W that weighs pairs of words, added to its name; None: SSI's own, 1",
     )
+    add(
+        "--vector-rate",
+        type=float,
+        help="learning rate of a W with U and V, added to its name; None: SSI's own, 0.05",
+    )
     add("--dim", type=int, default=100, help="N, rows of U and V (paper: 200)")
     add("--dims", type=int, nargs="*", default=[100, 200, 500], help="N in Table 4")
     add("--correlated-dim", type=int, default=300, help="N of both models of CFH, and of (U'V)_n + I beside it")

@@ -19,6 +19,7 @@ from pipelines.ssi.task import LinkTask
 from pt_neural._evaluation import RunEvaluator
 from pt_neural.experiment import RankLoss
 from pt_neural.models.ssi.features import HashedWords, Ngrams
+from pt_neural.models.ssi.ssi import WITH_VECTORS
 
 BETAS, FEEDBACK_DOCS = (0.25, 0.5, 1.0), (2, 5, 10, 20)
 FEEDBACK_QUERIES = 50  # dev queries, with all documents ranked, to choose Rocchio's settings
@@ -182,8 +183,9 @@ class Rankers(TrainedModels):
         training |= {"dev_measure": arguments.dev_measure, "dev_queries": arguments.dev_queries}
         if kind in PAIR_KINDS:
             training["epochs"] = arguments.pair_epochs
-            if arguments.pair_rate is not None:
-                training["learning_rate"], name = arguments.pair_rate, f"{name}, learning rate {arguments.pair_rate:g}"
+        rates = dict.fromkeys(PAIR_KINDS, arguments.pair_rate) | dict.fromkeys(WITH_VECTORS, arguments.vector_rate)
+        if (rate := rates.get(kind)) is not None:
+            training["learning_rate"], name = rate, f"{name}, learning rate {rate:g}"
         options = {"kind": kind, "max_terms": limit, **options}
         row = self._row(key, f"SSI: {name}{arguments.name_note}", limit, parameters, {})
         fitting = {} if monolingual is None else {"monolingual": monolingual}

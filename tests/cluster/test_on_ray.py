@@ -79,7 +79,7 @@ def pipelines(index):
 
 @pytest.fixture(scope="module")
 def fast(cluster, pipelines):
-    with pn.on_ray(OneOf(pipelines), workers=3, heap="200m", parts=2) as fast:
+    with pn.on_ray(OneOf(pipelines), workers=2, heap="200m", parts=3) as fast:
         yield fast
 
 
@@ -111,10 +111,8 @@ def test_candidates_in_any_order(fast, pipelines, topics, name):
 def test_operators_and_cut_offs(cluster, index, topics):
     bm25, ql = index.bm25(num_results=15), index.ql(num_results=15)
     pipelines = {
-        "sum": (0.3 * bm25 + 0.7 * ql) % 5 >> index.text_loader(["title"]),
-        "union": bm25 | ql,
-        "intersection": bm25 & ql,
-        "concatenation": bm25 % 5 ^ ql,
+        "sum and cut-off": (0.3 * bm25 + 0.7 * ql) % 5 >> index.text_loader(["title"]),
+        "concatenation and sets": (bm25 % 5 ^ ql) | (bm25 & ql),
         "features": bm25 >> (ql ** index.sdm()),
     }
     shuffled = topics.sample(frac=1, random_state=9)

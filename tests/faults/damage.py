@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyterrier_dr  # noqa: F401 - takes seconds to import
 
 import pt_neural as pn
 from pt_neural._files import ArtifactError

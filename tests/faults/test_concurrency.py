@@ -35,7 +35,7 @@ from tests.rankers.fitted import (
 )
 
 THREADS, PROCESSES, ROUNDS = 8, 4 if LONG else 2, 20 if LONG else 2
-QUERIES, FITS = (20_000, 200) if LONG else (1_000, 20)
+QUERIES, FITS = (20_000, 200) if LONG else (500, 10)
 SECONDS = 100  # after which what has not answered hangs
 
 pytestmark = pytest.mark.long
@@ -88,7 +88,7 @@ def test_threads_share_one_opened_object(capsys):
                 counts[name] += 1
 
 
-@pytest.mark.parametrize("kind", ["spawned", "loky"])
+@pytest.mark.parametrize("kind", ["spawned", "loky"] if LONG else ["loky"])
 def test_processes(kind, capsys):
     named = readers()
     expected = [read() for read in named.values()]

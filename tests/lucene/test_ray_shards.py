@@ -37,7 +37,7 @@ def test_frames_of_actors_equal_those_of_the_index(cluster, whole, in_shards, wo
         assert 100 < ray.get(shards._actors[0].__ray_call__.remote(heap)) <= 200
         pids = [ray.get(actor.__ray_call__.remote(lambda group: os.getpid())) for actor in shards._actors]
         threading.Timer(0.2, os.kill, (pids[0], signal.SIGKILL)).start()
-        many = pd.concat([topics] * 30)
+        many = pd.concat([topics] * 8)
         assert_frame_equal(shards.sdm()(many), index.sdm()(many), check_exact=True)
         os.kill(pids[1], signal.SIGKILL)
         assert_frame_equal(shards.ql(mu=50)(topics), expected[2], check_exact=True)

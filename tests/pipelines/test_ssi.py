@@ -334,13 +334,16 @@ def test_without_training_links_it_says_so(run, links, tmp_path):
 
 
 def test_only_some_rows_are_made_and_named_apart(run, links, capsys):
-    some = ["--tables", "1", "2", "--settings", "collection", "--pair-rate", "0.3", "--row-note", ", rate 0.3"]
-    some += ["--name-note", ", trained longer", "--rows", "full"]
+    some = ["--tables", "1", "2", "--settings", "collection", "--pair-rate", "0.3", "--vector-rate", "0.1"]
+    some += ["--row-note", ", other rates", "--name-note", ", trained longer", "--rows", "full", "low-rank"]
     results = run(ssi, *SMALL, *some, dataset=links)
     table = pd.read_csv(results / "table1-collection.csv")
-    assert table["row"].tolist() == ["full, rate 0.3"]
-    assert table["run"].tolist() == ["SSI: W unconstrained, learning rate 0.3, trained longer, 40 words"]
-    assert "Table 2 has none of the rows full" in capsys.readouterr().out
+    assert table["row"].tolist() == ["full, other rates", "low-rank, other rates"]
+    assert table["run"].tolist() == [
+        "SSI: W unconstrained, learning rate 0.3, trained longer, 40 words",
+        "SSI: W = U'V + I, N = 4, learning rate 0.1, trained longer, 40 words",
+    ]
+    assert "Table 2 has none of the rows full, low-rank" in capsys.readouterr().out
     assert not (results / "table2-collection.csv").exists()
     with pytest.raises(SystemExit, match="no rows tfidf-1; they have tfidf, qe"):
         run(ssi, *SMALL, *some, "tfidf-1", dataset=links)

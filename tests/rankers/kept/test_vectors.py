@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pyterrier_dr import FlexIndex
 
 from pt_neural._files import ArtifactError
 from pt_neural.rankers.kept.vectors import VectorTable
@@ -27,22 +26,30 @@ def built(path, number: int) -> VectorTable:
     return VectorTable.build(path, batches(number), fingerprint=None, overwrite=False)
 
 
+def flex_index(path: Path):
+    """An index as pyterrier_dr opens it, whose import takes seconds and is left to the process that needs it."""
+    from pyterrier_dr import FlexIndex
+
+    return FlexIndex(os.fspath(path), verbose=False)
+
+
 def test_vectors_and_docnos_come_back(tmp_path):
     table = built(tmp_path / "kept", 1203)
     assert len(table) == len(table.docnos) == 1203
     np.testing.assert_array_equal(table.matrix[:, 0], np.arange(1203))
     assert table.rows(["document-1202", "document-0"]).tolist() == [1202, 0]
-    assert list(FlexIndex(os.fspath(tmp_path / "kept"), verbose=False).docnos()) == list(table.docnos)
+    assert list(flex_index(tmp_path / "kept").docnos()) == list(table.docnos)
     np.testing.assert_array_equal(table.block(slice(2, 4)).dense, [[2, 2], [3, 0]])
     assert pickle.loads(pickle.dumps(table)).rows(["document-5"]).tolist() == [5]
 
 
-def test_the_kind_is_that_of_a_flex_index():
-    assert VectorTable.kind() == {"type": FlexIndex.ARTIFACT_TYPE, "format": FlexIndex.ARTIFACT_FORMAT}
+def test_the_kind_is_that_of_a_flex_index(tmp_path):
+    index = flex_index(tmp_path / "any")
+    assert VectorTable.kind() == {"type": index.ARTIFACT_TYPE, "format": index.ARTIFACT_FORMAT}
 
 
 def test_an_index_from_elsewhere_gets_a_table_of_its_own(tmp_path):
-    index = FlexIndex(os.fspath(tmp_path / "other"), verbose=False)
+    index = flex_index(tmp_path / "other")
     index.index([{"docno": docno, "doc_vec": np.full(2, row, "f4")} for row, docno in enumerate(DOCNOS)])
     before = sorted(os.listdir(tmp_path / "other"))
     table = VectorTable(index)
@@ -86,7 +93,7 @@ def test_the_files_are_those_of_a_flex_index(tmp_path):
     batches = [(docnos[start : start + 100], Vectors(matrix[start : start + 100])) for start in range(0, 700, 100)]
     VectorTable.build(tmp_path / "ours", batches, fingerprint=None, overwrite=False)
     records = ({"docno": docno, "doc_vec": vector} for docno, vector in zip(docnos, matrix, strict=True))
-    FlexIndex(str(tmp_path / "theirs"), verbose=False).index(records)
+    flex_index(tmp_path / "theirs").index(records)
     for name in ("vecs.f4", "docnos.npids"):
         assert (tmp_path / "ours" / name).read_bytes() == (tmp_path / "theirs" / name).read_bytes()
     ours, theirs = (json.loads((tmp_path / name / "pt_meta.json").read_text()) for name in ("ours", "theirs"))
@@ -110,7 +117,7 @@ def test_the_files_are_those_of_a_flex_index(tmp_path):
     ],
 )
 def test_damaged_indexes_are_named(tmp_path, name, content):
-    index = FlexIndex(os.fspath(tmp_path / "other"), verbose=False)
+    index = flex_index(tmp_path / "other")
     index.index([{"docno": docno, "doc_vec": np.full(2, row, "f4")} for row, docno in enumerate(DOCNOS)])
     (tmp_path / "other" / name).write_bytes(content)
     with pytest.raises(ArtifactError, match=f"{name} is damaged"):
