@@ -3,7 +3,7 @@
 Each notebook has one cell tagged ``parameters``, which assigns constants; the metadata of this cell has small values
 for them under ``small``. The test of a run replaces the cell by these values. It runs the notebook in a folder with two
 small collections, ``neural:folder:small`` and ``neural:folder:small-links``: ``neural:pydocs`` and its links, cut down
-to two packages.
+to one package.
 """
 
 import ast
@@ -21,7 +21,7 @@ from nbclient import NotebookClient
 import pt_neural as pn
 
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
-PACKAGES = ("networkx",)
+PACKAGE = "networkx"
 ABSOLUTE = re.compile(r"(?<![\w/.:<])(/(tmp|home|root|work|usr|var|opt|mnt|private|Users)/|[A-Z]:\\\\?Users)")
 
 pytestmark = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -37,9 +37,9 @@ def place(tmp_path_factory) -> Path:
 
 
 def write_small(dataset: pt.datasets.Dataset, folder: Path) -> None:
-    """Write the documents of a few packages, and the queries with an answer among them, in the BEIR layout."""
+    """Write the documents of one package, and the queries with an answer among them, in the BEIR layout."""
     (folder / "qrels").mkdir(parents=True)
-    documents = [doc for doc in dataset.get_corpus_iter(verbose=False) if doc["package"] in PACKAGES]
+    documents = [doc for doc in dataset.get_corpus_iter(verbose=False) if doc["package"] == PACKAGE]
     docnos = {doc["docno"] for doc in documents}
     queries = []
     for split in ("train", "dev", "test"):

@@ -111,8 +111,8 @@ def test_candidates_in_any_order(fast, pipelines, topics, name):
 def test_operators_and_cut_offs(cluster, index, topics):
     bm25, ql = index.bm25(num_results=15), index.ql(num_results=15)
     pipelines = {
-        "sum and cut-off": (0.3 * bm25 + 0.7 * ql) % 5 >> index.text_loader(["title"]),
-        "concatenation and sets": (bm25 % 5 ^ ql) | (bm25 & ql),
+        "sum, cut-off and concatenation": ((0.3 * bm25 + 0.7 * ql) % 5 ^ ql) >> index.text_loader(["title"]),
+        "intersection and union": (bm25 & ql) | bm25 % 3,
         "features": bm25 >> (ql ** index.sdm()),
     }
     shuffled = topics.sample(frac=1, random_state=9)
