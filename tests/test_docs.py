@@ -1,4 +1,8 @@
-"""The documentation's pages: every code block runs, and the API page describes every public name."""
+"""The documentation's pages: every code block runs, and the API page describes every public name.
+
+The pages run on ``neural:pydocs`` of two packages, those of the documents that they name. The README's block and the
+command line's page run on all of it.
+"""
 
 import re
 import shutil
@@ -13,6 +17,7 @@ import pytest
 
 import pt_neural as pn
 from pt_neural import models, rankers
+from pt_neural.datasets.pydocs import dataset
 from pt_neural.rankers import readers
 from pt_neural.rankers.registry import RANKERS
 from tests.pyserini_offline import import_util
@@ -55,8 +60,16 @@ def run(page: str) -> dict[str, object]:
     return names
 
 
-@pytest.fixture(scope="session")
-def overview(tmp_path_factory) -> tuple[Path, dict[str, object]]:
+@pytest.fixture(scope="module")
+def small():
+    """``neural:pydocs`` made from two packages."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dataset, "PACKAGES", {name: dataset.PACKAGES[name] for name in ("scipy", "networkx")})
+        yield
+
+
+@pytest.fixture(scope="module")
+def overview(small, tmp_path_factory) -> tuple[Path, dict[str, object]]:
     """The folder in which the first page has run, and the names that it left."""
     folder = tmp_path_factory.mktemp("overview")
     with pytest.MonkeyPatch.context() as patch:

@@ -3,7 +3,7 @@
 Each notebook has one cell tagged ``parameters``, which assigns constants; the metadata of this cell has small values
 for them under ``small``. The test of a run replaces the cell by these values. It runs the notebook in a folder with two
 small collections, ``neural:folder:small`` and ``neural:folder:small-links``: ``neural:pydocs`` and its links, cut down
-to one package.
+to one package. All notebooks run in one kernel, one after the other, since a new one loads the same libraries again.
 """
 
 import ast
@@ -16,12 +16,22 @@ import nbformat
 import pandas as pd
 import pyterrier as pt
 import pytest
+from jupyter_client.manager import KernelManager, start_new_kernel
 from nbclient import NotebookClient
 
 import pt_neural as pn
 
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
 PACKAGE = "networkx"
+FRESH = """\
+%cd -q {place}
+%reset -f
+import tempfile
+import matplotlib.pyplot
+tempfile.tempdir = {temporary!r}
+matplotlib.pyplot.close("all")
+del tempfile, matplotlib
+"""
 ABSOLUTE = re.compile(r"(?<![\w/.:<])(/(tmp|home|root|work|usr|var|opt|mnt|private|Users)/|[A-Z]:\\\\?Users)")
 
 pytestmark = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -34,6 +44,15 @@ def place(tmp_path_factory) -> Path:
     for name, folder in {"neural:pydocs": "small", "neural:pydocs/links": "small-links"}.items():
         write_small(pt.get_dataset(name), place / folder)
     return place
+
+
+@pytest.fixture(scope="module")
+def kernel(place) -> KernelManager:
+    """A running kernel, in the folder with the collections."""
+    manager, client = start_new_kernel(kernel_name="python3", cwd=str(place))
+    client.stop_channels()
+    yield manager
+    manager.shutdown_kernel(now=True)
 
 
 def write_small(dataset: pt.datasets.Dataset, folder: Path) -> None:
@@ -126,12 +145,13 @@ def test_names_of_the_package_exist(path):
 
 
 @pytest.mark.long
-def test_it_runs(path, place, tmp_path, monkeypatch):
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
+def test_it_runs(path, place, kernel, tmp_path):
     notebook = read(path)
     cell = parameters(notebook)
     cell.source = "\n".join(f"{name} = {value!r}" for name, value in cell.metadata["small"].items())
+    notebook.cells.insert(0, nbformat.v4.new_code_cell(FRESH.format(place=place, temporary=str(tmp_path))))
     before = sorted(place.rglob("*"))
-    NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(place)}}).execute()
+    NotebookClient(notebook, km=kernel, timeout=600).execute()
+    del notebook.cells[0]
     assert not troubles(notebook)
     assert sorted(place.rglob("*")) == before  # what it wrote is in its temporary folder
