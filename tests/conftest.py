@@ -16,6 +16,9 @@ import pyterrier as pt
 import pytest
 from hypothesis import settings
 
+# Most processes of the tests ask Java a few questions; its second compiler would take a third of their time.
+os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
+
 os.environ.setdefault("PT_TEST_TRANSFORMER_REPORTS", "0")
 os.environ.setdefault("MPLBACKEND", "agg")
 

@@ -12,7 +12,7 @@ SLACK = 1.0  # points that boxes, which have empty edges, may share
 
 def illegible(figure: Figure) -> list[str]:
     """What is wrong with the text of a picture: a line for each piece outside, and for each pair that overlaps."""
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     slack = SLACK * figure.dpi / 72
     texts = {text: _box(text, slack) for text in _shown(figure)}
     canvas = figure.bbox.padded(slack)

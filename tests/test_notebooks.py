@@ -8,6 +8,7 @@ to one package. All notebooks run in one kernel, one after the other, since a ne
 
 import ast
 import json
+import os
 import re
 from importlib import import_module
 from pathlib import Path
@@ -49,7 +50,8 @@ def place(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def kernel(place) -> KernelManager:
     """A running kernel, in the folder with the collections."""
-    manager, client = start_new_kernel(kernel_name="python3", cwd=str(place))
+    variables = {name: value for name, value in os.environ.items() if name != "JAVA_TOOL_OPTIONS"}  # Java prints them
+    manager, client = start_new_kernel(kernel_name="python3", cwd=str(place), env=variables)
     client.stop_channels()
     yield manager
     manager.shutdown_kernel(now=True)

@@ -101,7 +101,7 @@ def test_nothing_to_compare_is_no_crash(models, query, text):
     assert "share" in compared.to_frame()
     assert compared._repr_html_().count("flex: 1 1") == 6
     for side in ("query", "document"):
-        compared.plot(side=side).figure.canvas.draw()
+        compared.plot(side=side).figure.draw_without_rendering()
 
 
 def test_fields_are_read_by_each_model_as_it_does(models):

@@ -83,7 +83,7 @@ def test_a_picture_is_drawn_where_it_is_wanted_whatever_the_texts(name):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for kind in ("empty query", "nothing", "dollars"):
-            pn.explain(fitted(name), *HOSTILE[kind]).plot().figure.canvas.draw()
+            pn.explain(fitted(name), *HOSTILE[kind]).plot().figure.draw_without_rendering()
 
 
 @pytest.mark.parametrize("name", RANKERS)

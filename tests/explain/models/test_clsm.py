@@ -194,7 +194,7 @@ def test_labels_neither_overlap_nor_leave_the_figure(word, count, given_axes):
     ax = plt.figure(figsize=(9, 4)).add_subplot() if given_axes else None
     words = [word + str(number) for number in range(count)]
     axes = draw_winners(ax, winners(words), winners(words[::-1]))
-    axes.figure.canvas.draw()
+    axes.figure.draw_without_rendering()
     boxes = [text.get_bbox_patch().get_window_extent() for text in axes.texts if text.get_bbox_patch()]
     assert len(boxes) == 3 * count
     assert not any(one.overlaps(other) for i, one in enumerate(boxes) for other in boxes[:i])

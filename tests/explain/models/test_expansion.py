@@ -82,4 +82,4 @@ def test_nothing_to_expand_is_no_crash(rocchio, query):
     explanation = pn.explain(rocchio, query, TEXTS)
     assert explanation.to_frame().empty
     assert "<div" in explanation._repr_html_()
-    explanation.plot().figure.canvas.draw()
+    explanation.plot().figure.draw_without_rendering()

@@ -88,7 +88,7 @@ def test_an_index_without_text_explains_its_terms(tmp_path):
 def test_nothing_to_explain_is_no_crash(index, query):
     explanation = pn.explain(index.sdm(), query, docno="d7")
     assert explanation.score == 0
-    explanation.plot().figure.canvas.draw()
+    explanation.plot().figure.draw_without_rendering()
     explanation._repr_html_()
 
 

@@ -242,7 +242,7 @@ def test_the_heat_map_shows_cells_matches_and_channels():
     rows = explanation.channels().head(3)[::-1].itertuples()
     expected = ["exact matches" if row.channel == "exact" else f"{row.channel}: {row.pairs}" for row in rows]
     assert [label.get_text() for label in bars.get_yticklabels()] == expected
-    heat.figure.canvas.draw()
+    heat.figure.draw_without_rendering()
 
 
 def test_html_escapes_shades_and_marks_matches():

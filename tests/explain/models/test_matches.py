@@ -70,7 +70,7 @@ def test_one_block_a_document_with_a_short_line_for_each_match(explanation):
 
 def test_nothing_overlaps():
     axes = pn.explain(MODEL, QUERY + " x" * 20, TEXTS * 2, method="matches").plot()
-    axes.figure.canvas.draw()
+    axes.figure.draw_without_rendering()
     boxes = [text.get_window_extent() for text in [*titles_of(axes), *axes.get_yticklabels()]]
     assert not any(one.overlaps(other) for i, one in enumerate(boxes) for other in boxes[:i])
 
@@ -107,7 +107,7 @@ def test_nothing_to_find_is_no_crash(query):
     assert len(frame) == 0
     assert frame.dtypes["position"] == np.int64
     explanation._repr_html_()
-    explanation.plot().figure.canvas.draw()
+    explanation.plot().figure.draw_without_rendering()
 
 
 def test_errors_say_what_to_do():

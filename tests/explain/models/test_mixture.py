@@ -55,7 +55,7 @@ def test_with_two_rankers_of_texts():
     assert "<home>" not in html
     axes = explanation.plot(words=4)
     assert [text.get_text().split(":")[0] for text in axes.get_legend().get_texts()] == ["DESM", "LSA"]
-    explanation.plot(side="query").figure.canvas.draw()
+    explanation.plot(side="query").figure.draw_without_rendering()
 
 
 def test_the_first_stage_may_be_a_side():
@@ -93,7 +93,7 @@ def test_two_of_a_kind_and_compared_models():
 def test_nothing_to_explain_is_no_crash(query, text):
     explanation = pn.explain(pn.Mixture(fitted("DESM"), fitted("Duet")), query, text)
     assert "Duet" in explanation._repr_html_()
-    explanation.plot().figure.canvas.draw()
+    explanation.plot().figure.draw_without_rendering()
 
 
 def test_errors_say_what_to_do():

@@ -100,7 +100,7 @@ print(json.dumps(seen))
 
 def run(code, index, **environment):
     """What Python code sees in a fresh process, and what it leaves on stderr."""
-    clean = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
+    clean = {name: value for name, value in os.environ.items() if name not in ("JAVA_HOME", "JAVA_TOOL_OPTIONS")}
     command = [sys.executable, "-c", START + code, index.path]
     done = subprocess.run(command, capture_output=True, text=True, env={**clean, **environment}, timeout=600)
     assert done.returncode == 0, done.stderr
