@@ -30,9 +30,10 @@ demo: $(READY) ## index, train and compare on the embedded collection: one table
 test: $(READY) ## run the tests in a few minutes, in as many processes as there are cores, but no more than four
 	$(PYTEST) -n logical --maxprocesses 4 -m "not long"
 
-# The longer tests often wait for processes that they start, so one more process runs them than there are cores.
+# The longer tests often wait for processes that they start, so one more process runs them than there are cores. They
+# run in the order of tests/conftest.py.
 test-all: test ## run the tests, and then those that take longer
-	$(PYTEST) -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --maxprocesses 4 -m long
+	$(PYTEST) --no-loadscope-reorder -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --maxprocesses 4 -m long
 
 test-lowest: ## run the tests with the oldest versions that pyproject.toml allows, in an environment of their own
 	@test -x $(LOWEST)/bin/uv || { "$(PYTHON)" -m venv $(LOWEST) && $(LOWEST)/bin/python -m pip install --quiet uv; }

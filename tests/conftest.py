@@ -22,6 +22,10 @@ os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
 os.environ.setdefault("PT_TEST_TRANSFORMER_REPORTS", "0")
 os.environ.setdefault("MPLBACKEND", "agg")
 
+# Files whose long tests take a minute or so, the slowest first. They are begun first, so that none is left at the end.
+SLOW = ["test_docs", "test_processes", "test_on_ray", "test_notebooks", "test_loop", "faults/test_lucene"]
+SLOW += ["test_concurrency", "test_pictures", "test_ray_shards", "test_pyserini", "test_readme", "pipelines/test_ssi"]
+
 # A first example may load a library; what is slow shows in pytest's durations.
 settings.register_profile("suite", deadline=None, max_examples=30)
 settings.load_profile("suite")
@@ -31,6 +35,14 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Schematics otherwise ask the documentation site for links, and tests have no network.
 pt.documentation._cached_objects_inv = {}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    def place(item: pytest.Item) -> int:
+        path = item.path.with_suffix("").as_posix()
+        return next((number for number, name in enumerate(SLOW) if path.endswith(f"/{name}")), len(SLOW))
+
+    items.sort(key=place)
 
 
 @pytest.fixture(scope="session")
@@ -76,7 +88,11 @@ def cluster():
             "num_cpus": 2,
             "object_store_memory": 100_000_000,
             "include_dashboard": False,
-            "_system_config": {"health_check_period_ms": 500, "health_check_failure_threshold": 8},
+            "_system_config": {
+                "health_check_period_ms": 500,
+                "health_check_failure_threshold": 8,
+                "prestart_worker_first_driver": False,
+            },
         },
     )
     machines.add_node(num_cpus=2, object_store_memory=100_000_000)
