@@ -13,7 +13,8 @@ NO_DEPS := --no-deps
 PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11,$(shell \
 	$(name) -c 'import sys; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)))
 
-# Hundreds of processes of the tests import the package, which is compiled once, also where the environment forbids it.
+# pip compiles nothing, since most modules are never imported. What is imported is compiled once, also where the
+# environment forbids that.
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
@@ -101,9 +102,6 @@ $(READY): pyproject.toml constraints.txt
 	@sed -e '/^ *--hash/d' -e 's/ *\\$$//' constraints.txt > $(PINS)
 	$(BIN)/python -m pip install --quiet --no-compile --no-deps --require-hashes --requirement $(VENV)/hashed.txt
 	$(BIN)/python -m pip install --quiet --no-compile --constraint $(PINS) --editable '.[dev,notebooks]'
-	@# Compiling on all cores is quicker than letting pip do it. Some packages contain files for other versions of
-	@# Python, which do not compile.
-	@$(BIN)/python -m compileall -qq -j 0 -x '/tests?/' $(VENV) || true
 	@touch $(READY)
 
 $(VENV)/.package: $(READY)

@@ -12,10 +12,10 @@ import pt_neural as pn
 STUB = Path(pn.__file__).with_suffix(".pyi")
 CONFIG = """\
 [mypy]
-follow_imports = silent
-ignore_missing_imports = True
-[mypy-torch.*,pyterrier.*,pandas.*,numpy.*,scipy.*,sklearn.*,lightning.*,matplotlib.*]
 follow_imports = skip
+ignore_missing_imports = True
+[mypy-pt_neural,pt_neural.models.clsm.*,pt_neural.rankers.*,pt_neural.training,pt_neural.training.settings]
+follow_imports = silent
 """
 RIGHT = """\
 import pt_neural as pn

@@ -18,7 +18,6 @@ from typing import Any, Literal
 import matplotlib.pyplot as plt
 import pandas as pd
 import pyterrier as pt
-from pyterrier_dr import FlexIndex
 
 import pt_neural as pn
 from pipelines.common.arguments import as_json, command, package_versions, run_settings
@@ -252,7 +251,7 @@ class Workspace:
     def _vectors(self, name: str, ranker: Any, documents: pn.ForwardIndex) -> Any:
         """What a ranker stores for each document."""
         vectors = self.built(name, lambda path: ranker.index(path, documents), pt.Artifact.load)
-        if isinstance(vectors, FlexIndex):
+        if hasattr(vectors, "verbose"):  # a FlexIndex, which takes long to import
             vectors.verbose = False  # no progress bars
         return vectors
 
