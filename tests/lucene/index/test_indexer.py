@@ -207,7 +207,7 @@ def test_chunks_have_no_more_than_so_many_documents_and_bytes():
 IN_A_SMALL_HEAP = """
 import sys
 from pt_neural import LuceneIndex
-text = " ".join(f"{i % 1000:0200}" for i in range(60_000))
+text = " ".join(f"{i % 1000:0200}" for i in range(30_000))
 index = LuceneIndex(sys.argv[1]).index(({"docno": str(i), "text": text} for i in range(25)), verbose=False)
 print(len(index), len(index.bm25().search(f"{7:0200}")))
 """
@@ -234,7 +234,7 @@ def run(code, path, heap):
 
 @pytest.mark.long
 def test_large_documents_in_a_small_heap(tmp_path):
-    assert run(IN_A_SMALL_HEAP, tmp_path / "index", "256m") == ["25 25"]
+    assert run(IN_A_SMALL_HEAP, tmp_path / "index", "128m") == ["25 25"]
 
 
 @pytest.mark.long
