@@ -1,7 +1,7 @@
 """Writers that are killed, whose calls fail, or whose disk is full.
 
-After a kill, before a file event or at any time, the old or the new artifact is there, and works. A call that fails is a
-clear error, which loses nothing and leaves nothing; so is a lack of room.
+After a kill, before a file event or at any time, the old or the new artifact is there, and works. A call that fails is
+a clear error, which loses nothing and leaves nothing; so is a lack of room.
 """
 
 import shutil
