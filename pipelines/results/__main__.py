@@ -36,6 +36,7 @@ from pipelines.results.orderings import NOT_KNOWN, ORDERINGS, WITH_RECIPES, Orde
 from pipelines.results.papers import SSI_MEASURES, TABLES, paper_figures, paper_text
 from pipelines.results.peers import peer_section
 from pipelines.results.pictures import figure_section, paper_pictures
+from pipelines.results.rates import rates_section
 from pipelines.results.shown import shown_section
 from pipelines.ssi import paper as ssi
 from pt_neural.experiment import significance
@@ -158,6 +159,7 @@ def page(folders: Sequence[ResultFolder]) -> Iterator[str]:
         if any(MARK in part for part in tables):
             yield UNFINISHED
         yield from tables
+    yield from rates_section(folders)
     yield from figure_section(folders, DOCS.relative_to(ROOT))
     yield from shown_section(folders)
     yield from learned(folders)

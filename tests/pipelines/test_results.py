@@ -45,6 +45,7 @@ from pipelines.results.orderings import (
 from pipelines.results.papers import paper_figures
 from pipelines.results.peers import peer_section
 from pipelines.results.pictures import paper_pictures
+from pipelines.results.rates import rates_section
 from pipelines.ssi import paper as ssi
 
 ROOT = Path(__file__).parents[2]
@@ -415,6 +416,26 @@ def test_the_page_of_the_repository_is_that_of_its_kept_results(tmp_path):
     if costs:
         table = choice_text(choice_table(costs), unfinished_rankers(folders))
         pd.testing.assert_frame_equal(pd.read_csv(path, dtype=str), table, check_dtype=False)
+
+
+def test_training_losses_by_learning_rate(tmp_path):
+    assert list(rates_section([])) == []
+    full = "SSI: W unconstrained"
+    kept = {f"{full}, 10,000 words": 0.2, f"{full}, learning rate 3, 10,000 words": 0.1}
+    kept |= {f"{full}, learning rate 0.3, trained longer, 10,000 words": 0.4, f"{full}, 30,000 words": 9.0}
+    kept |= {"SSI: W = U'V + I, N = 200, 10,000 words": 0.3}
+    losses = {name: [np.nan, *([loss] * 10), 0.0] for name, loss in kept.items()}
+    histories = [
+        pd.DataFrame({"epoch": range(12), "loss": loss, "system": name, "seed": seed, "dev AP": 0.5})
+        for name, loss in losses.items()
+        for seed in (1, 2)
+    ]
+    folder = save(tmp_path, "ssi", "links", "runs-collection", {"TFIDF": np.zeros(30)})
+    pd.concat(histories).to_csv(folder / "histories.csv")
+    (_, table) = rates_section(list(result_folders(tmp_path)))
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
+    rates = {"0.3": "400.00", "1": "200.00", "3": "100.00"}  # without U'V + I, which has one rate only
+    assert rows == [["W unconstrained", rate, loss] for rate, loss in rates.items()]
 
 
 def test_what_may_have_been_trained_too_shortly_is_marked(tmp_path):
