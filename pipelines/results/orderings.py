@@ -828,6 +828,16 @@ ORDERINGS = [
                 LONGER.format("W unconstrained, learning rate 0.3"),
                 "1: full",
             ),
+            (
+                "with both trained longer, and sparse W at a lower rate, U'V + I is better than sparse W",
+                LONGER.format("W = U'V + I, N = 200"),
+                LONGER.format("sparse W, 100 a row, learning rate 0.3"),
+            ),
+            (
+                "sparse W is better when trained longer, at a lower learning rate",
+                LONGER.format("sparse W, 100 a row, learning rate 0.3"),
+                "1: sparse-100",
+            ),
         )
     ),
     *(
