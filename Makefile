@@ -13,7 +13,7 @@ NO_DEPS := --no-deps
 PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11,$(shell \
 	$(name) -c 'import sys; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)))
 
-# pip compiles nothing, since most modules are never imported. What is imported is compiled once, also where the
+# Setting up compiles nothing, since most modules are never imported. What is imported is compiled once, also where the
 # environment forbids that.
 export PYTHONDONTWRITEBYTECODE :=
 
@@ -105,9 +105,9 @@ $(READY): pyproject.toml constraints.txt
 	@touch $(READY)
 
 $(VENV)/.package: $(READY)
-	$(BIN)/python -m pip install --quiet --constraint $(PINS) --editable '.[package]'
+	$(BIN)/python -m pip install --quiet --no-compile --constraint $(PINS) --editable '.[package]'
 	@touch $@
 
 $(VENV)/.docs: $(READY)
-	$(BIN)/python -m pip install --quiet --constraint $(PINS) --editable '.[docs]'
+	$(BIN)/python -m pip install --quiet --no-compile --constraint $(PINS) --editable '.[docs]'
 	@touch $@

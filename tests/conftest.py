@@ -23,8 +23,9 @@ os.environ.setdefault("PT_TEST_TRANSFORMER_REPORTS", "0")
 os.environ.setdefault("MPLBACKEND", "agg")
 
 # Files whose long tests take a minute or so, the slowest first. They are begun first, so that none is left at the end.
-SLOW = ["test_docs", "test_processes", "test_on_ray", "test_notebooks", "test_loop", "faults/test_lucene"]
-SLOW += ["test_concurrency", "test_pictures", "test_ray_shards", "test_pyserini", "test_readme", "pipelines/test_ssi"]
+SLOW = ["test_docs", "test_processes", "test_on_ray", "test_notebooks", "test_writers", "test_loop"]
+SLOW += ["faults/test_lucene", "test_concurrency", "test_pictures", "test_ray_shards", "test_pyserini", "test_readme"]
+SLOW += ["pipelines/test_ssi"]
 
 # A first example may load a library; what is slow shows in pytest's durations.
 settings.register_profile("suite", deadline=None, max_examples=30)

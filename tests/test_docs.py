@@ -1,7 +1,6 @@
 """The documentation's pages: every code block runs, and the API page describes every public name.
 
-The pages run on ``neural:pydocs`` of two packages, those of the documents that they name. The README's block and the
-command line's page run on all of it.
+The pages run on ``neural:pydocs`` of two packages; the README's block, in a test of its own, runs on all of it.
 """
 
 import re

@@ -154,12 +154,12 @@ def page(folders: Sequence[ResultFolder]) -> Iterator[str]:
     yield from peer_section(folders)
     tables = [part for table in TABLES for part in table_section(table, folders)]
     tables += [part for number, about in SSI_TABLES.items() for part in ssi_section(number, *about, folders)]
+    tables += rates_section(folders)
     if tables:
         yield BESIDE
         if any(MARK in part for part in tables):
             yield UNFINISHED
         yield from tables
-    yield from rates_section(folders)
     yield from figure_section(folders, DOCS.relative_to(ROOT))
     yield from shown_section(folders)
     yield from learned(folders)

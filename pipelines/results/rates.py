@@ -1,6 +1,5 @@
 """The training loss of SSI with each learning rate; its paper takes the rate of the smallest (section 2.3.1)."""
 
-import re
 from collections.abc import Iterator, Sequence
 
 import pandas as pd
@@ -10,7 +9,7 @@ from pipelines.results.folders import ResultFolder
 from pt_neural.models.ssi.ssi import LEARNING_RATES
 
 KINDS = {"W unconstrained": "full", "W = U'V + I, N = 200": "low-rank", "W = U'U + I, N = 200": "symmetric"}
-NAME = re.compile(r"SSI: (?P<kind>.+?)(?:, learning rate (?P<rate>[\d.]+))?(?:, trained longer)?, 10,000 words")
+NAME = r"^SSI: (?P<W>.+?)(?:, learning rate (?P<rate>[\d.]+))?(?:, trained longer)?, 10,000 words$"
 EPOCHS = 10
 SECTION = f"""\
 ### SSI, section 2.3.1: training loss by learning rate
@@ -23,26 +22,26 @@ the smallest training error.
 def rates_section(folders: Sequence[ResultFolder]) -> Iterator[str]:
     """The section of the page; nothing if no W was trained with two rates."""
     columns = {folder.collection: losses(folder) for folder in folders if folder.pipeline == "ssi"}
-    table = pd.DataFrame({name: found for name, found in columns.items() if len(found)})
-    table = table[table.index.get_level_values("W").duplicated(keep=False)] if len(table) else table
+    columns = {name: found for name, found in columns.items() if len(found)}
+    if not columns:
+        return
+    table = pd.concat(columns, axis=1).sort_index()
+    table = table[table.index.get_level_values("W").duplicated(keep=False)]
     if len(table):
         yield SECTION
-        text = (1000 * table).map("{:.2f}".format, na_action="ignore").fillna("–")
-        text = text.rename(index=list(KINDS).__getitem__, level="W").rename(index="{:g}".format, level="learning rate")
-        yield markdown(text.reset_index()) + "\n"
+        text = (1000 * table).map("{:.2f}".format, na_action="ignore").fillna("–").reset_index()
+        yield markdown(text.assign(**{"learning rate": text["learning rate"].map("{:g}".format)})) + "\n"
 
 
 def losses(folder: ResultFolder) -> pd.Series:
-    """The mean loss with each kind of W, by its place in ``KINDS``, and each learning rate: ``W, learning rate``."""
+    """The mean loss with each kind of W, in the order of ``KINDS``, and each learning rate: ``W, learning rate``."""
     path = folder.path / "histories.csv"
-    found: dict[tuple[int, float], float] = {}
-    if path.exists():
-        histories = pd.read_csv(path)
-        first = histories[histories["epoch"].between(1, EPOCHS)].groupby("system")["loss"].mean()
-        for system, loss in first.items():
-            name = NAME.fullmatch(str(system))
-            if name and name["kind"] in KINDS:
-                rate = float(name["rate"] or LEARNING_RATES[KINDS[name["kind"]]])
-                found[list(KINDS).index(name["kind"]), rate] = loss
-    index = pd.MultiIndex.from_tuples(found, names=["W", "learning rate"]) if found else None
-    return pd.Series(list(found.values()), index=index, dtype=float).sort_index()
+    if not path.exists():
+        return pd.Series(dtype=float)
+    histories = pd.read_csv(path)
+    first = histories[histories["epoch"].between(1, EPOCHS)]
+    parts = first["system"].str.extract(NAME)
+    kinds = pd.Categorical(parts["W"], list(KINDS))  # others become NaN, which groupby leaves out
+    rates = parts["rate"].astype(float).fillna(parts["W"].map(KINDS).map(LEARNING_RATES))
+    columns = {"W": kinds, "learning rate": rates}
+    return first.assign(**columns).groupby(list(columns), observed=True)["loss"].mean()

@@ -157,7 +157,7 @@ def test_work_that_always_kills_its_worker_ends_with_an_error(cluster, topics):
 def test_the_loss_of_a_machine_is_made_good(cluster, topics):
     lost = cluster.add_node(num_cpus=2, resources={"lost": 1}, object_store_memory=100_000_000)
     slow = pt.apply.generic(lambda frame: [time.sleep(0.5), frame.assign(worked=True)][1])
-    with pn.on_ray(slow, workers=4, parts=2) as fast:
+    with pn.on_ray(slow, workers=6, parts=2) as fast:
         fast(topics.head(12))
         cluster.remove_node(lost, allow_graceful=False)
         pd.testing.assert_frame_equal(fast(topics), slow(topics), check_exact=True)

@@ -69,7 +69,7 @@ def damages(folder, number):
 
 
 def test_damaged_indexes_are_refused_or_give_the_same(folder):
-    outcomes, fatal = damages(folder, 1000 if LONG else 40)
+    outcomes, fatal = damages(folder, 1000 if LONG else 60)
     counts = Counter(line["outcome"] for line in outcomes)
     print(f"damaged Lucene indexes: {dict(counts)}, ended the process: {len(fatal)}")
     assert fatal == []
@@ -79,7 +79,7 @@ def test_damaged_indexes_are_refused_or_give_the_same(folder):
 
 
 def test_killed_indexers_leave_an_index_that_works(folder, tmp_path):
-    expected, rng, kills = {}, random.Random(1), 100 if LONG else 2
+    expected, rng, kills = {}, random.Random(1), 100 if LONG else 4
     path = tmp_path / "killed"
     build(path, 0, number=150)
     for _ in range(kills):

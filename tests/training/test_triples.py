@@ -275,5 +275,5 @@ def test_triples_stream_by_in_constant_memory(documents):
     training = {"epochs": 6, "patience": None, "max_groups": 50_000, "batch_size": 10_000}
     ranker = model(documents, **training).fit_triples(generated(), TOPICS, DEV, DEV_QRELS)
     assert ranker.report.groups == 300_000
-    assert taken[250_000] - taken[50_000] < 10  # as tuples they would take 40
+    assert taken[250_000] - taken[100_000] < 3  # as tuples they would take 30
     assert ndcg(ranker.transform(DEV)) > 0.95
