@@ -121,6 +121,13 @@ def options() -> argparse.Namespace:
     add("--lsa-dims", type=int, nargs="+", default=[50, 100, 200], help="dimensions of LSA to choose from")
     add("--max-terms", type=int, default=10_000, help="D, words of the limited dictionary (paper: 30000)")
     add("--nonzeros", type=int, nargs="*", default=[1000, 100, 10], help="weights per row of sparse W in Table 1")
+    add(
+        "--truncated-dims",
+        type=int,
+        nargs="*",
+        default=[100],
+        help="N of the truncated SVDs of trained full and sparse W in Table 1",
+    )
     add("--frequent-terms", type=int, default=10_000, help="words of LSA and CFH in Tables 2 and 6 (paper: 30000)")
     add("--embedded-terms", type=int, nargs="*", default=[30_000, 10_000, 3_000], help="n of (U'V)_n in Table 2")
     add("--hash-sizes", type=int, nargs="*", default=HASH_SIZES, help="hash kernels in Table 2 (paper: 1M 3M 6M)")

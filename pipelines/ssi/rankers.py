@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -225,6 +226,25 @@ class Rankers(TrainedModels):
         """A row that ``with_fewer`` makes, marked as such in its key and its name."""
         row, number = make(*arguments, **options), len(self.with_fewer.task.collection.train.qrels)
         return replace(row, key=f"{row.key}-quarter", name=f"{row.name}, {number:,} {self.pairs}")
+
+    def truncated(self, make: Callable[..., Row], limit: int | None, *arguments: Any, dim: int) -> Row:
+        """A row that ``full`` or ``sparse`` makes, with the nearest U'V + I in place of its trained W."""
+        row = make(limit, *arguments)
+
+        def truncated(model: pn.SSI) -> Ranker:
+            def build(path: Path) -> None:
+                model.truncated(dim).save(path)
+
+            name = f"{model.artifact_format}-{model.fingerprint()[:12]}-truncated{dim}"
+            return over_vectors(self.workspace.over_vectors(name, build, pn.SSI.load, self.documents))
+
+        return Row(
+            f"{row.key}-truncated-{dim}",
+            f"{row.name}, truncated to N = {dim}",
+            f"{row.system}, truncated to N = {dim}",
+            f"{2 * dim} × {self.words(limit):,}",
+            {seed: truncated(ranker.reranker) for seed, ranker in row.rankers.items()},
+        )
 
     def learning_curve(self, dim: int, share: float) -> pd.DataFrame:
         """Figure 2: the epochs of training on a share of the links, without early stopping.

@@ -20,10 +20,12 @@ def table_1(rankers: Rankers) -> Makers:
     yield "mixture", partial(rankers.mixture, limit, limit)
     yield _ssi(rankers, "diagonal", "W = D", f"{words:,}", "diagonal", limit)
     yield "full", partial(rankers.full, limit)
+    yield from _truncated(rankers, "full", rankers.full, limit)
     name, parameters = "W with a diagonal of zeros", f"{words:,}² - {words:,}"
     yield _ssi(rankers, "off-diagonal", name, parameters, "off-diagonal", limit)
     for number in arguments.nonzeros:
         yield f"sparse-{number}", partial(rankers.sparse, limit, number)
+        yield from _truncated(rankers, f"sparse-{number}", rankers.sparse, limit, number)
     yield "symmetric", partial(rankers.low_rank, limit, kind="symmetric")
     yield "low-rank", partial(rankers.low_rank, limit)
     name, parameters = f"W = U'V, N = {dim}", f"{2 * dim} × {words:,}"
@@ -105,6 +107,12 @@ def _embedded(rankers: Rankers) -> Makers:
     """(U'V)_n + I, for each n."""
     for place, number in enumerate(dict.fromkeys(map(rankers.words, rankers.arguments.embedded_terms))):
         yield f"embedded-{place}", partial(rankers.embedded, f"embedded-{place}", number)
+
+
+def _truncated(rankers: Rankers, key: str, make: Callable[..., Row], limit: int | None, *arguments: Any) -> Makers:
+    """The nearest U'V + I in place of a trained W, for each N."""
+    for dim in dict.fromkeys(min(dim, rankers.words(limit)) for dim in rankers.arguments.truncated_dims):
+        yield f"{key}-truncated-{dim}", partial(rankers.truncated, make, limit, *arguments, dim=dim)
 
 
 ROWS = {1: table_1, 2: table_2, 4: table_4, 5: table_5, 6: table_6, 11: table_11}

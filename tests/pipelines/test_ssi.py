@@ -21,6 +21,7 @@ from pt_neural._frames import with_scores
 from tests.pipelines.conftest import SUBJECTS, write_collection
 
 SMALL = ["--epochs", "2", "--pair-epochs", "1", "--dim", "4", "--lsa-dims", "3", "--nonzeros", "5"]
+SMALL += ["--truncated-dims", "2", "90"]
 SMALL += ["--max-terms", "40", "--frequent-terms", "20", "--embedded-terms", "20", "--correlated-dim", "5"]
 SMALL += [
     "--queries",
@@ -293,6 +294,19 @@ def test_no_row_is_there_twice_if_there_are_fewer_words(prepared):
     assert len(rows) == 3
 
 
+def test_truncated_rows_are_those_of_the_nearest_low_rank_model(prepared):
+    made = prepared().rankers
+    rows = {key: make() for key, make in table_1(made) if key.startswith("full")}
+    assert list(rows) == ["full", "full-truncated-2", "full-truncated-40", "full-quarter"]  # of 40 words
+    for key in ("full-truncated-2", "full-truncated-40"):
+        assert rows[key].key == key
+        assert rows[key].name == f"{rows['full'].name}, truncated to N = {key.rpartition('-')[2]}"
+    weights = {key: row.rankers[13].reranker.word_weights() for key, row in rows.items()}
+    np.testing.assert_allclose(weights["full-truncated-40"], weights["full"], atol=1e-5)
+    assert np.linalg.matrix_rank(weights["full-truncated-2"] - np.eye(40), tol=1e-4) == 2
+    assert rows["full-truncated-2"].parameters == "4 × 40"
+
+
 def test_what_the_paper_compares_has_the_same_dictionary(prepared):
     """Full and low-rank W; correlated hashing, and low rank of as many words and dimensions."""
     options = prepared().arguments
@@ -306,7 +320,7 @@ def test_what_the_paper_compares_has_the_same_dictionary(prepared):
 
     recorded = Recorded(prepared().workspace, options, prepared().task)
     for key, make in (*table_1(recorded), *table_4(recorded), *table_2(recorded)):
-        if key not in ("tfidf", "qe", "lsa", "mixture"):
+        if key not in ("tfidf", "qe", "lsa", "mixture") and "truncated" not in key:
             assert make().key == key == made[-1][0]
     limits = {key: limit for key, limit, _ in reversed(made)}  # of a key in two tables, the first
     quarters = [f"{key}-quarter" for key in ("full", "sparse-5", "symmetric", "low-rank")]
@@ -359,8 +373,12 @@ def test_tables_1_and_2_have_the_rows_of_the_paper(results, links, setting):
     assert one.index[4:].tolist() == [
         "SSI: W = D, 40 words",
         "SSI: W unconstrained, 40 words",
+        "SSI: W unconstrained, 40 words, truncated to N = 2",
+        "SSI: W unconstrained, 40 words, truncated to N = 40",
         "SSI: W with a diagonal of zeros, 40 words",
         "SSI: sparse W, 5 a row, 40 words",
+        "SSI: sparse W, 5 a row, 40 words, truncated to N = 2",
+        "SSI: sparse W, 5 a row, 40 words, truncated to N = 40",
         "SSI: W = U'U + I, N = 4, 40 words",
         "SSI: W = U'V + I, N = 4, 40 words",
         "SSI: W = U'V, N = 4, 40 words",
@@ -370,7 +388,8 @@ def test_tables_1_and_2_have_the_rows_of_the_paper(results, links, setting):
             for name in ("W unconstrained", "sparse W, 5 a row", "W = U'U + I, N = 4", "W = U'V + I, N = 4")
         ),
     ]
-    parameters = ["0", "2", "3 × 40", "3 × 40 + 1", "40", "40²", "40² - 40", "5 × 40"]
+    truncated = ["4 × 40", "80 × 40"]
+    parameters = ["0", "2", "3 × 40", "3 × 40 + 1", "40", "40²", *truncated, "40² - 40", "5 × 40", *truncated]
     parameters += ["4 × 40", "8 × 40", "8 × 40", "9 × 40", "40²", "5 × 40", "4 × 40", "8 × 40"]
     assert one["params"].tolist() == parameters
     words = two.index[0].removeprefix("TFIDF, ")

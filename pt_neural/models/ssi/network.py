@@ -251,6 +251,22 @@ class Network:
         arrays = self.sparse_values, self.sparse_columns, self.sparse_starts
         return csr_array(arrays, shape=(self.shape.query_terms, self.shape.document_terms))
 
+    def truncated(self, dim: int, *, identity: bool) -> Self:
+        """The U'V, plus I with ``identity``, that is nearest to a W of weights of pairs, by a truncated SVD."""
+        from sklearn.utils.extmath import randomized_svd  # takes a second to import
+
+        terms = self.shape.query_terms, self.shape.document_terms
+        weights = self.sparse().toarray() if self.shape.nonzeros else self.pairs.reshape(terms).copy()
+        if identity:
+            weights[np.diag_indices_from(weights)] -= 1
+        left, values, right = randomized_svd(weights, dim, random_state=0)
+        halves = np.sqrt(values)
+        diagonal = "identity" if identity else "none"
+        shape = Shape(*terms, dim=dim, embedded_terms=max(terms), diagonal=diagonal)
+        arrays = self.start(shape, torch.Generator()).arrays()
+        arrays |= {"query_vectors": left * halves, "document_vectors": right.T * halves}
+        return self.from_arrays(shape, arrays)
+
     def compressed(self) -> Self:
         """The same W, with memory only for the weights of pairs that are not 0."""
         weights = csr_array(self.pairs.reshape(self.shape.query_terms, self.shape.document_terms))

@@ -333,6 +333,7 @@ def test_unfitted_models_and_unknown_words():
     for use in (
         lambda: model.word_weights(["sea"]),
         lambda: model.neighbours("sea"),
+        lambda: model.truncated(3),
         lambda: model.dice_neighbours("sea"),
         lambda: model.encode_queries(["sea"]),
         lambda: model.encode_documents(["sea"]),
@@ -362,6 +363,37 @@ def test_unfitted_models_and_unknown_words():
         hashed.dice_neighbours("sea", k=0)
     found = fitted("D").neighbours("war", k=5)  # words without weight are no neighbours
     assert found["word"].tolist() == ["war"]
+
+
+@pytest.mark.parametrize("case", ["W of fewer words", "W from 0", "W of two vocabularies", "sparse"])
+def test_a_truncated_w_is_the_nearest_of_its_rank(case, tmp_path):
+    model = fitted(case)
+    identity = np.eye(*explicit(model).shape) if model.identity else 0
+    left, values, right = np.linalg.svd(explicit(model) - identity)
+    assert values[3] > 0.01  # so that three dimensions lose something
+    small = model.truncated(3)
+    nearest = (left[:, :3] * values[:3]) @ right[:3]
+    np.testing.assert_allclose(small.word_weights(), nearest + identity, atol=1e-5)
+    whole = model.truncated(len(values))
+    np.testing.assert_allclose(whole.word_weights(), model.word_weights(), atol=1e-5)
+    assert (small.kind, small.dim, model.kind) == ("low-rank", 3, CASES[case]["kind"])
+    assert small.fingerprint() != model.fingerprint()
+    small.save(tmp_path / "small")
+    loaded = pn.SSI.load(tmp_path / "small")
+    pd.testing.assert_frame_equal(loaded.transform(CANDIDATES), small.transform(CANDIDATES))
+    pd.testing.assert_frame_equal(small.history, model.history)
+    with pytest.raises(ValueError, match=f"dim=99 is too large for {len(values)} words: choose dim={len(values)} or"):
+        model.truncated(99)
+
+
+def test_a_truncated_w_has_none_of_the_stored_vectors(tmp_path):
+    model = fit("full")
+    model.vectors = model.index(tmp_path / "vectors", DOCUMENTS)
+    small = model.truncated(3)
+    assert small.vectors is None
+    assert model.vectors is not None
+    with pytest.raises(ValueError, match="only W of kind 'full' or 'sparse' can be truncated, not 'off-diagonal'"):
+        fitted("W without a diagonal").truncated(3)
 
 
 def test_what_monolingual_tuples_need():
