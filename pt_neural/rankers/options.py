@@ -135,18 +135,18 @@ def _type(declared: type, name: str) -> Any:
 
 
 def _documented(docstring: str, names: Sequence[str]) -> str:
-    """The docstring with the options that it does not describe added to its arguments."""
-    head, found, rest = docstring.partition("\n    Args:\n")
+    """The docstring, without indentation, with the options that it does not describe added to its arguments."""
+    docstring = inspect.cleandoc(docstring)  # as Python 3.13 compiles it
+    head, found, rest = docstring.partition("\nArgs:\n")
     arguments, blank, rest = rest.partition("\n\n")
-    missing = [name for name in names if f"        {name}: " not in f"\n{arguments}"]
+    missing = [name for name in names if f"    {name}: " not in f"\n{arguments}"]
     lines = [
-        textwrap.fill(f"{name}: {OPTIONS[name].text}", 118, initial_indent=" " * 8, subsequent_indent=" " * 12)
+        textwrap.fill(f"{name}: {OPTIONS[name].text}", 114, initial_indent=" " * 4, subsequent_indent=" " * 8)
         for name in missing
     ]
     if not found:
-        first, blank, rest = docstring.partition("\n\n    Raises:")
+        first, blank, rest = docstring.partition("\n\nRaises:")
         if not blank:
-            first, blank, rest = docstring.partition("\n\n    Example::")
-        return first.rstrip() + "\n\n    Args:\n" + "\n".join(lines) + (blank or "\n    ") + rest
-    ending = blank + rest if blank else "\n    "
-    return head + found + "\n".join([arguments.rstrip(), *lines]) + ending
+            first, blank, rest = docstring.partition("\n\nExample::")
+        return first.rstrip() + "\n\nArgs:\n" + "\n".join(lines) + blank + rest
+    return head + found + "\n".join([arguments.rstrip(), *lines]) + blank + rest

@@ -269,7 +269,7 @@ def test_settings_can_be_inspected_and_changed(name, ranker):
     assert [attribute.name for attribute in pt.inspect.transformer_attributes(ranker)] == list(arguments)
     assert "options" not in arguments
     for argument in arguments:
-        assert f"        {argument}: " in type(ranker).__doc__
+        assert f"\n    {argument}: " in type(ranker).__doc__
     if name in WITH_OPTIONS:
         changed = pt.inspect.transformer_apply_attributes(ranker, fields="title", batch_size=3)
         assert (changed.fields, changed.batch_size) == (("title",), 3)
