@@ -18,7 +18,8 @@ def test_the_block_runs(tmp_path, monkeypatch, capsys):
     for number, block in enumerate(BLOCKS):
         exec(compile(block, f"README block {number}", "exec"), names)
     assert 0 < names["mixed"][-1].alpha < 1
-    assert names["dssm"].history["dev nDCG@10"].is_monotonic_increasing  # from epoch to epoch
+    start, *epochs = names["dssm"].history["dev nDCG@10"]
+    assert min(epochs) > start + 0.02
     assert "DSSM re-ranks" in capsys.readouterr().out
     assert {"alpha.png", "why.png"} <= {path.name for path in tmp_path.iterdir()}
     assert (tmp_path / "pydocs.dssm" / "weights.safetensors").exists()

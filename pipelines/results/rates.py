@@ -41,7 +41,8 @@ def losses(folder: ResultFolder) -> pd.Series:
     histories = pd.read_csv(path)
     first = histories[histories["epoch"].between(1, EPOCHS)]
     parts = first["system"].str.extract(NAME)
-    kinds = pd.Categorical(parts["W"], list(KINDS))  # others become NaN, which groupby leaves out
+    known = parts["W"].where(parts["W"].isin(list(KINDS)))  # groupby leaves NaN out
+    kinds = pd.Categorical(known, list(KINDS))
     rates = parts["rate"].astype(float).fillna(parts["W"].map(KINDS).map(LEARNING_RATES))
     columns = {"W": kinds, "learning rate": rates}
     return first.assign(**columns).groupby(list(columns), observed=True)["loss"].mean()
