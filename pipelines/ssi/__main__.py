@@ -13,6 +13,9 @@ the translations of the queries among the documents. These stand for perfect tra
 come from a dictionary that is learned from the mates of training queries. Without --mates, the task is to find the
 mates.
 
+Table 1 also has rows in which a trained full or sparse W is truncated to the nearest U'V + I, to see how many
+dimensions it needs.
+
 To see whether more data helps, some models of Tables 1 and 9 also learn from a quarter of the links or mates.
 """
 
