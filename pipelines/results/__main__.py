@@ -270,15 +270,18 @@ def learned(folders: Sequence[ResultFolder]) -> Iterator[str]:
     for pipeline, title in PIPELINES_OF_LEARNING.items():
         columns = dict(_beside_bm25(folder) for folder in folders if folder.pipeline == pipeline)
         if columns:
-            rows = dict.fromkeys(name for cells in columns.values() for name in cells)
-            frame = pd.DataFrame(
-                {"system": list(rows), **{key: map(cells.get, rows) for key, cells in columns.items()}}
-            )
+            rows = sorted({name for cells in columns.values() for name in cells}, key=_by_ranker)
+            frame = pd.DataFrame({"system": rows, **{key: map(cells.get, rows) for key, cells in columns.items()}})
             parts += [f"### {title}\n", markdown(frame.fillna("–")) + "\n"]
             parts += [UNFINISHED] * any(MARK in cell for cells in columns.values() for cell in cells.values())
     if parts:
         yield LEARNED
         yield from parts
+
+
+def _by_ranker(name: str) -> tuple[bool, str, bool]:
+    """What to sort systems by: BM25 is the first one, and a ranker stands before its mixture."""
+    return name != "BM25", name.rpartition(" + ")[2], " + " in name
 
 
 def _beside_bm25(folder: ResultFolder) -> tuple[str, dict[str, str]]:

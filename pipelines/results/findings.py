@@ -64,9 +64,8 @@ Findings of the papers that are not in this table:
 
 - **DESM**: the click-based test set (Tables 3 and 4), since these collections have no clicks. The distributions of
   features and of errors (Figures 4 and 5) are pictures of `pipelines.desm`.
-- **CLSM**: more negatives (J = 50 against 4) and topic models with 500 topics, which take too long here; separate
-  networks for queries and documents against a shared one (section 5.2), a row of the pipeline that was not run; that a
-  window of 5 adds nothing to one of 3, which is a claim of no difference.
+- **CLSM**: more negatives (J = 50 against 4) and topic models with 500 topics, which take too long here; that a window
+  of 5 adds nothing to one of 3, which is a claim of no difference.
 - **Duet**: the difference between the weighted and the unweighted test set (Table 2), since these queries have no
   frequencies; the local part against term dependencies (section 5), whose order differs between the two test sets;
   kinds of queries (Figure 5) and the similarity of models (Figure 6), which are shown below.

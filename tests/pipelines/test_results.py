@@ -298,8 +298,11 @@ def test_a_finding_is_undecided_only_if_zero_and_the_papers_difference_are_in_th
         text = paper_figures(each.orderings[0])
         better, worse = (float(part.rstrip(" %")) for part in text.split(" against "))
         low, high = each.mean.interval
-        assert low < (better - worse) / (100 if "%" in text else 1) < high
+        difference = (better - worse) / (100 if "%" in text else 1)
+        assert low < difference < high
         assert low < 0 < high
+        for times in re.findall(r"interval is (\d+) times as wide", each.orderings[0].reason):
+            assert round((high - low) / difference) == int(times)
         assert each.status == "undecided"
 
 

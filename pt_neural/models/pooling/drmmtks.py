@@ -1,7 +1,7 @@
 """DRMMTKS, the top-k variant of DRMM that MatchZoo has (Fan, Pang, Hou, Guo, Lan and Cheng, 2017)."""
 
 from collections.abc import Mapping
-from typing import ClassVar, Unpack
+from typing import Any, ClassVar, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -9,9 +9,11 @@ from torch import Tensor, nn
 from pt_neural.embeddings import EmbeddingSpaces, Space
 from pt_neural.models.matching.layers import Interaction, WordVectors, gate_weights, largest, masked_log_softmax
 from pt_neural.models.matching.lookups import Pairs, PooledNetwork, largest_of_pairs
-from pt_neural.models.matching.ranker import Embeddings, MatchingRanker
+from pt_neural.models.matching.ranker import RECIPES, Embeddings, MatchingRanker
 from pt_neural.rankers.options import TrainedOptions
 from pt_neural.rankers.readers.word_sequences import WordSequences, WordTexts
+
+PATIENT = {"epochs": 100, "patience": 12}
 
 
 class DRMMTKS(MatchingRanker):
@@ -26,6 +28,10 @@ class DRMMTKS(MatchingRanker):
     Where a document has fewer than k words, zeros follow. MatchZoo takes padding for words with a cosine of 0, needs
     documents of at least k words, and multiplies the sum by one more weight. A query word without a vector has a
     cosine of 1 with itself and 0 with all others.
+
+    The recipes for up to tens of thousands of queries wait twelve epochs for a better one, in the place of five. On the
+    dev queries of three collections, this did better with seven of nine seeds; with five, two trainings hardly got
+    beyond their start.
 
     Args:
         spaces: The word embeddings.
@@ -49,6 +55,11 @@ class DRMMTKS(MatchingRanker):
 
     schematic = {"label": "DRMMTKS", "help_url": None}
     artifact_format = "drmm-tks"
+    recipes: ClassVar[dict[str, dict[str, Any]]] = {
+        **RECIPES,
+        "few": {**RECIPES["few"], **PATIENT},
+        "some": {**RECIPES["some"], **PATIENT},
+    }
     least: ClassVar[Mapping[str, int]] = {"top_k": 1, "hidden": 1}
 
     def __init__(
