@@ -688,7 +688,7 @@ ORDERINGS = [
         NEURAL,
         reason=(
             "not known. More training queries help the distributed part on debian/synopses (.034 with 1,000 of them, "
-            ".140 with 26,000), but DSSM as much (.311 and .408, see the curves below); the paper has nearly 200,000."
+            ".140 with 26,000), but DSSM as much (.317 and .409, see the curves below); the paper has nearly 200,000."
         ),
     ),
     *(
