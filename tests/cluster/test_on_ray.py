@@ -31,18 +31,20 @@ class OneOf(pt.Transformer):
         return self.pipelines[column.removeprefix("use ")](inp.drop(columns=column))
 
 
-class Dies(pt.Transformer):
-    """Passes frames on; its first process dies at the query q3, slowly enough for others to have begun."""
+def dying(marker):
+    """Passes frames on; its first process dies at the query q3, slowly enough for others to have begun.
 
-    def __init__(self, marker):
-        self.marker = marker
+    Ray sends workers the function itself, so they do not import this file and with it all rankers.
+    """
 
-    def transform(self, inp):
+    def pass_on(inp):
         time.sleep(0.2)
-        if (inp["qid"] == "q3").any() and not Path(self.marker).exists():
-            Path(self.marker).write_text(str(os.getpid()))
+        if (inp["qid"] == "q3").any() and not Path(marker).exists():
+            Path(marker).write_text(str(os.getpid()))
             os.kill(os.getpid(), signal.SIGKILL)
         return inp
+
+    return pt.apply.generic(pass_on)
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +141,7 @@ def test_a_result_that_does_not_pickle_is_an_error_at_once(cluster, topics):
 
 
 def test_a_worker_that_is_killed_is_replaced(cluster, index, topics, tmp_path):
-    pipeline = index.bm25(num_results=10) >> Dies(str(tmp_path / "died"))
+    pipeline = index.bm25(num_results=10) >> dying(str(tmp_path / "died"))
     with pn.on_ray(pipeline, workers=2, heap="200m", parts=3) as fast:
         shared = fast(topics)
         assert int((tmp_path / "died").read_text()) != os.getpid()
@@ -157,7 +159,7 @@ def test_work_that_always_kills_its_worker_ends_with_an_error(cluster, topics):
 def test_the_loss_of_a_machine_is_made_good(cluster, topics):
     lost = cluster.add_node(num_cpus=2, resources={"lost": 1}, object_store_memory=100_000_000)
     slow = pt.apply.generic(lambda frame: [time.sleep(0.5), frame.assign(worked=True)][1])
-    with pn.on_ray(slow, workers=6, parts=2) as fast:
+    with pn.on_ray(slow, workers=4, parts=2) as fast:
         fast(topics.head(12))
         cluster.remove_node(lost, allow_graceful=False)
         pd.testing.assert_frame_equal(fast(topics), slow(topics), check_exact=True)
@@ -167,7 +169,7 @@ def test_workers_live_until_they_are_released(cluster, topics):
     import ray
 
     pids = pt.apply.generic(lambda frame: frame.assign(pid=os.getpid()))
-    fast = pn.on_ray(pids, workers=2)
+    fast = pn.on_ray(pids, workers=1)
     first = set(fast(topics)["pid"])
     assert set(fast(topics)["pid"]) <= first
     assert os.getpid() not in first
@@ -203,7 +205,7 @@ def test_too_large_a_worker_is_refused(cluster, topics):
 def test_experiments_and_fits_take_it(cluster, index, topics):
     candidates = index.bm25(num_results=10) >> index.text_loader()
     qrels = pd.DataFrame({"qid": topics["qid"], "docno": [f"d{i}" for i in range(0, 300, 12)], "label": 1})
-    with pn.on_ray(candidates, workers=2, heap="200m") as fast:
+    with pn.on_ray(candidates, workers=1, heap="200m") as fast:
         table = pt.Experiment([candidates, fast], topics, qrels, ["ndcg_cut_10"])
         assert table["ndcg_cut_10"][0] == table["ndcg_cut_10"][1] > 0
         models = [fitted.unfitted("DSSM") for _ in range(2)]

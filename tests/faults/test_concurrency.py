@@ -35,7 +35,7 @@ from tests.rankers.fitted import (
 )
 
 THREADS, PROCESSES, ROUNDS = 8, 4 if LONG else 2, 20 if LONG else 2
-QUERIES, FITS = (20_000, 200) if LONG else (1_000, 20)
+QUERIES, FITS = (20_000, 200) if LONG else (600, 20)
 SECONDS = 100  # after which what has not answered hangs
 
 pytestmark = pytest.mark.long

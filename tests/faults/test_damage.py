@@ -12,7 +12,7 @@ import pytest
 from tests.faults import LONG
 from tests.faults.damage import USES, make_all
 
-RUNS = 2000 if LONG else 2 * len(USES)
+RUNS = 2000 if LONG else len(USES)
 FINE = ("refused", "same", "other, unless verified")
 
 

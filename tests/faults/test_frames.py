@@ -37,7 +37,7 @@ from tests.rankers.fitted import (
     vectors,
 )
 
-FRAMES = 10_000 if LONG else 500
+FRAMES = 10_000 if LONG else 300
 SECONDS = 20  # of a processor, that no frame may take
 OURS = str(Path(pn.__file__).parent)
 

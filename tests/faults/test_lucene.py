@@ -69,7 +69,7 @@ def damages(folder, number):
 
 
 def test_damaged_indexes_are_refused_or_give_the_same(folder):
-    outcomes, fatal = damages(folder, 1000 if LONG else 60)
+    outcomes, fatal = damages(folder, 1000 if LONG else 30)
     counts = Counter(line["outcome"] for line in outcomes)
     print(f"damaged Lucene indexes: {dict(counts)}, ended the process: {len(fatal)}")
     assert fatal == []
@@ -79,7 +79,7 @@ def test_damaged_indexes_are_refused_or_give_the_same(folder):
 
 
 def test_killed_indexers_leave_an_index_that_works(folder, tmp_path):
-    expected, rng, kills = {}, random.Random(1), 100 if LONG else 4
+    expected, rng, kills = {}, random.Random(1), 100 if LONG else 3
     path = tmp_path / "killed"
     build(path, 0, number=150)
     for _ in range(kills):
@@ -97,7 +97,7 @@ def test_killed_indexers_leave_an_index_that_works(folder, tmp_path):
 
 
 def test_hostile_queries(folder):
-    said = run("hostile", folder, 2_000 if LONG else 50)
+    said = run("hostile", folder, 2_000 if LONG else 25)
     seconds = max(line["seconds"] for line in said)
     print(f"hostile queries: {sum(line['queries'] for line in said)}, the slowest 25 in {seconds:.1f} s")
     assert seconds < 20
@@ -105,7 +105,7 @@ def test_hostile_queries(folder):
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_memory_handles_and_mappings_stay_flat(folder):
-    said = run("soak", folder, 20_000 if LONG else 1_000)
+    said = run("soak", folder, 20_000 if LONG else 500)
     early, late = said[9], said[-1]
     print(f"{sum(line['queries'] for line in said)} queries, {len(said)} rebuilds: {early} half-way, {late} at the end")
     assert late["megabytes"] - early["megabytes"] < 60
