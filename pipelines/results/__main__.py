@@ -21,6 +21,7 @@ from pipelines.common.paper import PaperTable
 from pipelines.common.workspace import markdown
 from pipelines.results.again import run_again
 from pipelines.results.choice import (
+    PICTURE,
     choice_picture,
     choice_section,
     choice_table,
@@ -60,7 +61,9 @@ added to that over queries (`variance_of` in `pipelines/results/orderings.py`). 
 the paper; *no*: p < 0.05, in the opposite direction; *level*: no significant difference. There is no verdict with
 fewer than three seeds. The range of the difference over seeds is given too. P-values are not corrected for the number
 of orderings. "With recipes" means networks and settings of `pipelines.classics` instead of the paper's. A dash in the
-paper's column means that the paper lacks a figure for at least one of the two systems as we ran them.
+paper's column means that the paper lacks a figure for at least one of the two systems. Where we ran a system with
+other negatives, words or sizes, the paper's figure is that of its nearest row: with 50 negatives for in-batch ones, and
+so on (`NEAREST` in `pipelines/results/papers.py`).
 """
 BESIDE = """\
 ## The papers' tables
@@ -74,16 +77,16 @@ LEARNED = """\
 
 nDCG@10 of BM25's candidates, re-ranked by rankers alone and by mixtures with BM25. Its k1 and b, and the weights of
 mixtures, were chosen on dev queries. ± is the standard deviation over seeds, and * means that the mean over seeds
-differs from BM25, p < 0.05 by a paired t-test over queries with Holm's correction. With one seed, another training may
-give another result.
+differs from BM25, p < 0.05 by a paired t-test over queries with Holm's correction. Those without ± have no random
+start, except for DESM, whose word embeddings were trained once.
 """
 COMMANDS = """\
 ## How this was made
 
 `make results` repeats these commands and writes this page. Interrupted pipelines go on where they stopped;
 `benchmarks/quality.py` starts over, and needs `PT_NEURAL_MATCHZOO`, the Python of an environment with matchzoo-py.
-`$PT_NEURAL_COLLECTIONS` is a folder of collections in the BEIR layout; `neural:pydocs` is made from installed packages,
-and `irds:vaswani` comes from ir_datasets. Minutes are wall-clock time with one thread, beside other work on two cores.
+`$PT_NEURAL_COLLECTIONS` is a folder of collections in the BEIR layout, and `neural:pydocs` is made from installed
+packages. Minutes are wall-clock time with one thread, beside other work on two cores.
 """
 SSI_TABLES = {  # with what the files of their tables and runs end with
     "1": ("Table 1, limited dictionary, documents as queries", "collection"),
@@ -98,7 +101,7 @@ SSI_TABLES = {  # with what the files of their tables and runs end with
     "11": ("Table 11, two kinds of text: pages against titles", "collection-titles"),
 }
 PIPELINES_OF_LEARNING = {
-    "classics": "Rankers of the commands below; rows are added as runs finish",
+    "classics": "All rankers",
     "pretraining": "DSSM, pre-trained on pseudo-queries",
 }
 
@@ -125,7 +128,7 @@ def main() -> None:
     arguments.page.write_text("\n".join(page(folders)), encoding="utf-8")
     print(f"Kept {len(new)} folders of results. Wrote {arguments.page} from {len(folders)}.")
     if costs := costs_by_collection(folders):
-        path = arguments.pictures / "rankers.csv"
+        path = arguments.pictures / Path(PICTURE).with_suffix(".csv")
         choice_text(choice_table(costs), unfinished_rankers(folders)).to_csv(path, index=False)
         save_picture(choice_picture(costs), path.with_suffix(".png"))
     for folder in curve_folders(folders):
@@ -150,7 +153,7 @@ def page(folders: Sequence[ResultFolder]) -> Iterator[str]:
         for paper in dict.fromkeys(ordering.paper for ordering in outcomes):
             yield from ordering_section(paper, outcomes)
     yield from curve_section(folders, DOCS.relative_to(ROOT))
-    yield from choice_section(folders)
+    yield from choice_section(folders, DOCS.relative_to(ROOT))
     yield from peer_section(folders)
     tables = [part for table in TABLES for part in table_section(table, folders)]
     tables += [part for number, about in SSI_TABLES.items() for part in ssi_section(number, *about, folders)]
@@ -239,6 +242,14 @@ def _cell(values: pd.DataFrame, name: str, table: PaperTable) -> str:
     return paper_text(means.mean(), table) + deviation
 
 
+def _mean(values: pd.DataFrame, name: str) -> str:
+    """The mean of a system, and its standard deviation over seeds; a dash if it was not run."""
+    means = values[values["system"] == name].groupby("seed")["value"].mean()
+    if means.empty:
+        return "–"
+    return f"{means.mean():.3f}" + (f" ± {means.std(ddof=1):.3f}" if len(means) > 1 else "")
+
+
 def _marked(cell: str, name: str, folder: ResultFolder) -> str:
     return f"{cell} {MARK}" if cell != "–" and name in folder.unfinished() else cell
 
@@ -252,13 +263,10 @@ def ssi_section(number: str, title: str, ending: str, folders: Sequence[ResultFo
             if folder.pipeline == "ssi":
                 values = folder.values(f"runs-{ending}")
                 values = values[values["measure"] == measure]
-                means = values.groupby("system")["value"].mean()
-                known = [means.get(f"{number}: {row}") for row in rows]
-                if any(mean is not None for mean in known):
-                    columns[_heading(folder, values)] = [
-                        "–" if mean is None else _marked(f"{mean:.3f}", f"{number}: {row}", folder)
-                        for row, mean in zip(rows, known, strict=True)
-                    ]
+                names = [f"{number}: {row}" for row in rows]
+                cells = [_marked(_mean(values, name), name, folder) for name in names]
+                if any(cell != "–" for cell in cells):
+                    columns[_heading(folder, values)] = cells
         if len(columns) > 1:
             yield f"### SSI, {title}: {measure}\n"
             yield markdown(pd.DataFrame({"system": [ssi.NAMES[row] for row in rows], **columns})) + "\n"
@@ -308,7 +316,10 @@ def commands(folders: Iterable[ResultFolder]) -> Iterator[str]:
     yield "```\n" + "\n".join(map(command_with_time, made_by)) + "\n```\n"
     known = [each["seconds"] for each in made_by if "seconds" in each]
     if known:
-        yield f"The runs whose time is given took {sum(known) / 3600:.1f} hours together.\n"
+        yield (
+            f"The {len(known)} runs whose time is given took {sum(known) / 3600:.1f} hours together; "
+            f"the time of the other {len(made_by) - len(known)} is not known.\n"
+        )
     versions = defaultdict(set)
     for name, version in chain.from_iterable(each["packages"].items() for each in made_by):
         versions[name].add(version)

@@ -322,9 +322,9 @@ FEW_MATES = (
     "instead of .03%. These collections have 24,166 and 4,246 mates to learn from; the paper trains CL-LSA on 90,000."
 )
 ROOM = (
-    "a small collection has few pairs of words to hash, so probably few of them collide in these hash tables. What "
-    "αI adds falls with their size: .124, .022, .006, -.019 and -.022 for 0.1, 0.3, 1, 3 and 6 million on "
-    "cpp-docs/links (Table 2 below). The paper hashes pairs of 2.5 million words."
+    "what αI adds is less with larger hash tables, as it would be if fewer pairs of words collided: .124 and .022 for "
+    "0.1 and 0.3 million on cpp-docs/links, .006 and -.022 for 1 and 6 million (Table 2 below). A small collection has "
+    "few pairs of words to hash; the paper hashes those of 2.5 million words."
 )
 SMALL_TABLES = (
     "on cpp-docs/links, U'V + I is better than hash kernels of 0.1 million with αI, and level with those of 1 million "
@@ -332,7 +332,8 @@ SMALL_TABLES = (
     "run, the reason is not known."
 )
 BEST_BASELINE = (
-    "on neural:pydocs the best baseline is DRMM, whose gates see inverse document frequencies (see above). On "
+    "on neural:pydocs the best baseline is DRMM, whose gates see inverse document frequencies, which help BM25 there "
+    "(see above); DRMM was not run without them. On "
     "cpp-docs/keywords it is SDM, which reads stems and whole documents as BM25 does, and the two are level. "
     "There, the Duet comes nearer to the best baseline with more training queries (see the curves below)."
 )
@@ -602,8 +603,9 @@ ORDERINGS = [
         *("CLSM", "Table 4", "titles are better than bodies", "clsm", "runs-single-fields", "title", "text"),
         reason=(
             "on neural:pydocs and debian/synopses, titles are names of functions and packages, by which BM25 finds "
-            "next to nothing. On cpp-docs/keywords, queries that equal a title were left out. On cacm, whose titles "
-            "say what an article is about, they are better by .041, which is not significant with 52 queries."
+            "next to nothing. On cpp-docs/keywords, the reason is not known; queries that equal a title were left "
+            "out. On cacm, whose titles say what an article is about, they are better by .041, which is not "
+            "significant with 52 queries."
         ),
     ),
     Ordering(

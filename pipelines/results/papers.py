@@ -5,16 +5,30 @@ from pipelines.common.paper import PaperTable
 from pipelines.desm.paper import TABLES as DESM
 from pipelines.duet.paper import TABLES as DUET
 from pipelines.match_tensor.paper import TABLES as MATCH_TENSOR
-from pipelines.results.orderings import Ordering, Side
+from pipelines.results.orderings import FEW_FREQUENT, Ordering, Side
 from pipelines.ssi import paper as ssi
 
 TABLES = [*DESM, *CLSM, *DUET, *MATCH_TENSOR]
 SSI_MEASURES = {"MAP": 2, "Rank loss, %": 1}  # and their columns in the paper's tables
+NEAREST = {  # the rows of papers that are nearest to what we ran with other negatives, words or sizes
+    "BM25, words as below": "BM25",
+    "ULM, words as below": "ULM",
+    "DSSM (in-batch)": "DSSM (J=50)",
+    "CLSM (in-batch)": "CLSM (J=50)",
+    "CLSM (in-batch), window 1": "CLSM (J=50), window 1",
+    "CLSM (in-batch), window 5": "CLSM (J=50), window 5",
+    FEW_FREQUENT.format("W = (U'V)_n + I"): "2: embedded-2",
+    FEW_FREQUENT.format("CFH (2-grams)"): "2: correlated-2",
+    FEW_FREQUENT.format("CFH (other words)"): "2: correlated-others",
+    "2: embedded-as-correlated": "2: embedded-2",
+    "2: correlated-1": "2: correlated-others",
+    "6, k = 10: correlated-1": "6, k = 10: correlated-others",
+}
 
 
 def paper_figures(ordering: Ordering) -> str:
-    """What the paper reports for the two systems of an ordering; a dash if it has no figures for both."""
-    sides = ordering.better, ordering.worse
+    """What the paper reports for the systems of an ordering, or the nearest ones; a dash if it lacks one of them."""
+    sides = [_nearest(side) if ordering.reported else side for side in (ordering.better, ordering.worse)]
     if ordering.pipeline == "ssi":
         figures = [_ssi_figure(side, ordering.measure) for side in sides]
         return " against ".join(figures) if all(figures) else "–"
@@ -27,6 +41,13 @@ def paper_figures(ordering: Ordering) -> str:
                 unit = " %" if table.baselines else ""
                 return " against ".join(f"{paper_text(figure, table)}{unit}" for figure in figures)
     return "–"
+
+
+def _nearest(side: Side) -> Side:
+    """The paper's own names of systems."""
+    if isinstance(side, frozenset):
+        return frozenset(NEAREST.get(name, name) for name in side)
+    return NEAREST.get(side, side)
 
 
 def _figure(side: Side, table: PaperTable) -> float | None:

@@ -2,7 +2,7 @@
 
     python pt_neural/pt_docs/make_pictures.py build/pictures
 
-The index and the ranker are kept in the folder. Screenshots need Chromium (``apt install chromium``) and nbconvert
+The index and the rankers are kept in the folder. Screenshots need Chromium (``apt install chromium``) and nbconvert
 (``pip install nbconvert``).
 """
 
@@ -27,7 +27,7 @@ PAGE = """<!DOCTYPE html><html><body style="margin: 16px; color: {}; background:
 
 
 def main() -> None:
-    """Train a small ranker, explain it, and draw, write and photograph the explanation."""
+    """Train small rankers, explain them, and draw, write and photograph the explanations."""
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("folder", type=Path, help="where index, ranker and pages are kept")
     arguments.add_argument("--chromium", default="chromium", help="Chromium's program")
@@ -38,6 +38,8 @@ def main() -> None:
     mixture = pn.explain(bm25 >> pn.Mixture(dssm, alpha=0.4, normalise="minmax"), QUERY)
     mixture.plot().figure.savefig(PAGES / "explain-mixture.png")
     pn.explain(index.sdm(base="bm25"), QUERY).plot().figure.savefig(PAGES / "explain-sdm.png")
+    trained = knrm(options.folder, bm25)
+    pn.explain(bm25 >> trained, QUERY).plot().figure.savefig(PAGES / "explain-knrm.png", dpi=110)
     html = pn.explain(bm25 >> dssm, QUERY)._repr_html_()
     for theme, colours in THEMES.items():
         page = options.folder / f"{theme}.html"
@@ -64,6 +66,20 @@ def artifacts(folder: Path) -> tuple[pn.LuceneIndex, pn.DSSM]:
     (bm25 >> dssm).fit(train.head(1000), docs.get_qrels("train"), dev.head(100), docs.get_qrels("dev"))
     dssm.save(path)
     return index, dssm
+
+
+def knrm(folder: Path, candidates: pt.Transformer) -> pn.KNRM:
+    """A KNRM trained on 2,000 queries, from the folder if it is there."""
+    path = folder / "pydocs.knrm"
+    if path.exists():
+        return pn.KNRM.load(path)
+    docs = pt.get_dataset("neural:pydocs")
+    spaces = pn.EmbeddingSpaces.train(docs.get_corpus_iter(), dim=100)
+    train, dev = docs.get_topics("train").head(2000), docs.get_topics("dev").head(100)
+    ranker = pn.KNRM.recipe("few", spaces=spaces)
+    (candidates >> ranker).fit(train, docs.get_qrels("train"), dev, docs.get_qrels("dev"))
+    ranker.save(path)
+    return ranker
 
 
 def as_notebook(html: str, theme: str) -> str:

@@ -87,6 +87,25 @@ def test_scores_do_not_depend_on_the_other_rows_or_the_batch(name, ranker):
         np.testing.assert_allclose(scores(like(name, batch_size=3), CANDIDATES), whole, atol=1e-5)
 
 
+def test_a_mixture_with_the_score_that_comes_in(ranker):
+    incoming = CANDIDATES.assign(score=np.arange(len(CANDIDATES), dtype=float))
+    mixed = scores(pn.Mixture(ranker, alpha=0.25), incoming)
+    np.testing.assert_allclose(mixed, 0.25 * scores(ranker, CANDIDATES) + 0.75 * incoming["score"], atol=1e-5)
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_a_fit_goes_on_where_another_one_stopped(name, tmp_path, capsys):
+    def trained(epochs, folder):
+        training = replace(unfitted(name).training, epochs=epochs, checkpoint_dir=folder, verbose=True)
+        return unfitted(name, training=training).fit(CANDIDATES, QRELS)
+
+    trained(1, tmp_path / "both")
+    capsys.readouterr()
+    resumed = trained(2, tmp_path / "both")
+    assert "resuming after epoch 1" in "".join(capsys.readouterr())
+    assert resumed.fingerprint() == trained(2, tmp_path / "one").fingerprint()
+
+
 @pytest.mark.parametrize("name", WITH_OPTIONS)
 def test_fields_name_the_text(name):
     ranker = fitted(name)

@@ -33,8 +33,9 @@ class ARCI(MatchingRanker):
         z'_i = max(z_(2i-1), z_(2i))
         s = w . relu(W_q z_q + W_d z_d + b_1) + b_2
 
-    Values beyond the end of a text are 0, as the paper's gate makes them. Words without a vector are zeros. Training is
-    pairwise with a margin of 1. The paper has 200 to 500 filters.
+    Values beyond the end of a text are 0, as the paper's gate makes them; MatchZoo has no gate, so that they depend on
+    b, and drops the last of an odd number of values. Words without a vector are zeros. Training is pairwise with a
+    margin of 1. The paper has 200 to 500 filters.
 
     Only the product W_d z_d is needed of a document, and :meth:`index` keeps it: ``hidden`` numbers.
 
@@ -102,9 +103,10 @@ class ARCII(MatchingRanker):
         z_ij = relu(W_q [q_i; q_(i+1); q_(i+2)] + W_d [d_j; d_(j+1); d_(j+2)] + b), where there are words, else 0
         z'_ij = max(z_(2i-1,2j-1), z_(2i-1,2j), z_(2i,2j-1), z_(2i,2j))
 
-    Values beyond the end of a text are 0, as the paper's gate makes them. Words without a vector are zeros. Training is
-    pairwise with a margin of 1. The paper has 200 to 500 filters for single sentences; here there are 64, since every
-    pair of a query word and a document word needs them.
+    Values beyond the end of a text are 0, as the paper's gate makes them. MatchZoo has no gate, neither ReLU nor
+    pooling after the first layer, and no hidden layer. Words without a vector are zeros. Training is pairwise with a
+    margin of 1. The paper has 200 to 500 filters for single sentences; here there are 64, since every pair of a query
+    word and a document word needs them.
 
     :meth:`index` keeps the document's part of the first layer: as many numbers as it has filters, for each word.
 

@@ -38,10 +38,11 @@ class ConvKNRM(MatchingRanker):
         f(q, d) = tanh(w . [phi(M^(1,1)); ...; phi(M^(h,h))] + b)
 
     phi, the kernels and the score without its tanh are those of :class:`~pt_neural.KNRM`. Words beyond the end of a
-    text are zeros, so that a text has as many n-grams of each length as words; padding is masked, unlike in MatchZoo.
-    Words without a vector are zeros, too. Training is KNRM's, at the paper's rate of 0.001 for any number of queries.
-    The logarithms are divided by 10 and the first weights are small, so that the linear layer learns as fast as the
-    n-grams: divided by 100, as in the code of KNRM's authors, they did far worse on the dev queries of two collections.
+    text are zeros, so that a text has as many n-grams of each length as words; padding is masked. MatchZoo does not
+    mask it, adds 1 to the counts before the logarithm, and has no tanh. Words without a vector are zeros, too.
+    Training is KNRM's, at the paper's rate of 0.001 for any number of queries. The logarithms are divided by 10 and
+    the first weights are small, so that the linear layer learns as fast as the n-grams: divided by 100, as in the code
+    of KNRM's authors, they did far worse on the dev queries of two collections.
 
     :meth:`index` keeps the n-grams of documents: ``max_ngram * filters`` numbers for each word.
 

@@ -27,10 +27,11 @@ class KNRM(MatchingRanker):
         f(q, d) = tanh(w . phi + b)
 
     One kernel counts exact matches (mu 1, sigma 0.001), ten more are spread evenly over cosines from 0.9 to -0.9
-    (sigma 0.1). The kernels are differentiable, and with ``embeddings="trained"``, as in the paper, training moves word
-    vectors through them. Words without a vector match only themselves. The logarithms are divided by 100, as in the
-    authors' code. The network is trained on f; the score is the value before the tanh, which ranks alike, without ties
-    where tanh is flat.
+    (sigma 0.1). The kernels are differentiable, and with ``embeddings="trained"``, as in the paper, training moves
+    word vectors through them. Words without a vector match only themselves. The logarithms are divided by 100, as in
+    the authors' code. The network is trained on f; the score is the value before the tanh, which ranks alike, without
+    ties where tanh is flat. MatchZoo adds 1 to the counts before the logarithm, has no tanh, and counts padding as
+    words with a cosine of 0.
 
     Training is the paper's: the margin loss of a relevant document and each other one with a margin of 1, Adam with a
     rate of 0.001, batches of 16. That rate is too slow for fewer training queries: the recipes for up to tens of
