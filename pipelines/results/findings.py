@@ -70,8 +70,8 @@ Findings of the papers that are not in this table:
   frequencies; the local part against term dependencies (section 5), whose order differs between the two test sets;
   kinds of queries (Figure 5) and the similarity of models (Figure 6), which are shown below.
 - **Match-Tensor**: the area under the ROC curve and expected reciprocal rank (Figure 4), which are among the tables
-  below, except for SSM, whose training changed since; convolutions in the models with SSM (Table 3); examples (Table 5); that adding SSM to Match-Tensor hardly helps
-  (section 6.5), a claim of no difference.
+  below, except for SSM, whose training changed since; convolutions in the models with SSM (Table 3); examples (Table
+  5); that adding SSM to Match-Tensor hardly helps (section 6.5), a claim of no difference.
 - **SSI**: sparse W of 1,000 or 10 weights a row, N = 500, queries of 5 or 20 keywords and larger dictionaries (except
   for U'V + I and full W, see the checks), which the pipeline makes but which take too long for this page;
   advertisements (Table 11), which are private, so that titles stand for them; equation 10 with few pairs across
