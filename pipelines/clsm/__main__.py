@@ -58,7 +58,8 @@ def main() -> None:
             tables.save(6, rows, {dssm.name: "α", window_name(clsm.name, 1): "β"})
         contexts = context_table(rankers.models[clsm.name][arguments.seeds[0]], collection.test.judged["query"])
         contexts = contexts.astype({"similarity": float}).round(3)  # a float32 would be written with all its digits
-        workspace.save_table("table2", contexts, f"Table 2. {workspace.collection.label}, words in context, the first seed")
+        about = f"Table 2. {workspace.collection.label}, words in context, the first seed"
+        workspace.save_table("table2", contexts, about)
         grades = {setting: tables.save_top_grades(setting, clsm.name, dssm.name) for setting in SETTINGS}
     rankers.save_histories()
     workspace.save_settings(bm25=repr(rankers.bm25), alpha=rankers.alphas(), rows=rankers.statistical.settings)
