@@ -74,14 +74,14 @@ Findings of the papers that are not in this table:
   5); that adding SSM to Match-Tensor hardly helps (section 6.5), a claim of no difference.
 - **SSI**: sparse W of 1,000 or 10 weights a row, N = 500, queries of 5 or 20 keywords and larger dictionaries (except
   for U'V + I and full W, see the checks), which the pipeline makes but which take too long for this page;
-  advertisements (Table 11), which are private, so that titles stand for them; equation 10 with few pairs across
-  languages (section 4.3); overfitting (Figure 2), which the picture below shows within one language. As in the paper,
-  the dev rank loss rises again in long training on 1% of the links, but hardly on all of them, and N = 100 is better
-  than N = 50, even before training. That partitioning documents (Table 3) and the dimension N (Table 4) hardly matter,
-  and that words and 2-grams together add nothing, are claims of no difference; for the first two there are checks.
-  Where documents are partitioned, SSI ends below TFIDF, from which full W starts. This is not noticed in training,
-  since dev queries come from the training documents: their AP rises on all three collections, with U'V + I on
-  neural:pydocs/links from .71 to .87.
+  advertisements (Table 11), which are private, so that titles stand for them; that equation 10 helps with few pairs
+  across languages (section 4.3), where checks are of all pairs; overfitting (Figure 2), which the picture below shows
+  within one language. As in the paper, the dev rank loss rises again in long training on 1% of the links, but hardly
+  on all of them, and N = 100 is better than N = 50, even before training. That partitioning documents (Table 3) and
+  the dimension N (Table 4) hardly matter, and that words and 2-grams together add nothing, are claims of no
+  difference; for the first two there are checks. Where documents are partitioned, SSI ends below TFIDF, from which
+  full W starts. This is not noticed in training, since dev queries come from the training documents: their AP rises
+  on all three collections, with U'V + I on neural:pydocs/links from .71 to .87.
 """
 # By the place where the paper puts them forward; SECTION says how they were chosen.
 MAIN_FINDINGS = {
