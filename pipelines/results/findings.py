@@ -48,7 +48,8 @@ A finding is a *main* one if the paper puts it forward in its abstract, in its i
 in its conclusions; the column names one of these places. The others are stated in the body of the paper, or can be seen
 only in its tables. The main ones were chosen from the text of the papers alone, by two language models that were not
 shown how the findings come out here; they agreed on 96 of 98, and the two that only one of them chose do not count as
-main. The finding on shared networks, which the CLSM paper states in its body, was added later.
+main. The finding on shared networks and eleven others, which the papers state in their bodies or tables, were added
+later.
 
 SSI scores by q'Wd. W is full, diagonal, sparse, or U'V + I, where U and V have N rows. In (U'V)_n + I, they have
 columns only for the n most frequent words. Hash kernels share a table of weights. Correlated hashing, in the paper's
