@@ -1,4 +1,6 @@
-"""All rankers of the package on one collection: alone, mixed with a tuned BM25, and what they cost.
+"""The rankers of the package on one collection: alone, mixed with a tuned BM25, and what they cost.
+
+The parts of the Duet, Match-Tensor with SSM, Rocchio and TopicCosine are left out.
 
 Every ranker re-ranks the candidates of BM25, whose k1 and b were chosen on dev queries, as were the weights of the
 mixtures. Trained rankers have the settings of their recipes; with ``--small`` the sizes of ``small()``, 2,000 groups in
@@ -38,7 +40,7 @@ MODELS = ("DESM", *FITTED, *TRAINED)
 
 
 def main() -> None:
-    """Print the table of all rankers and their costs, and save it with its runs, alpha curves and a scatter plot."""
+    """Print the table of rankers and their costs, and save it with its runs, alpha curves and a scatter plot."""
     arguments = options()
     collection = recipe_collection(arguments)
     workspace = Workspace(arguments, "classics", collection)

@@ -31,7 +31,7 @@ from pipelines.results.choice import (
 )
 from pipelines.results.curves import curve_folders, curve_picture, curve_section, picture_name
 from pipelines.results.findings import Outcomes, findings_of, findings_section
-from pipelines.results.folders import MARK, UNFINISHED, ResultFolder, result_folders
+from pipelines.results.folders import MARK, UNFINISHED, ResultFolder, mean_text, result_folders
 from pipelines.results.keeping import KEPT, keep
 from pipelines.results.orderings import NOT_KNOWN, ORDERINGS, WITH_RECIPES, Ordering, outcome_of
 from pipelines.results.papers import SSI_MEASURES, TABLES, paper_figures, paper_text
@@ -101,7 +101,7 @@ SSI_TABLES = {  # with what the files of their tables and runs end with
     "11": ("Table 11, two kinds of text: pages against titles", "collection-titles"),
 }
 PIPELINES_OF_LEARNING = {
-    "classics": "All rankers",
+    "classics": "Rankers of `pipelines.classics`",
     "pretraining": "DSSM, pre-trained on pseudo-queries",
 }
 
@@ -242,14 +242,6 @@ def _cell(values: pd.DataFrame, name: str, table: PaperTable) -> str:
     return paper_text(means.mean(), table) + deviation
 
 
-def _mean(values: pd.DataFrame, name: str) -> str:
-    """The mean of a system, and its standard deviation over seeds; a dash if it was not run."""
-    means = values[values["system"] == name].groupby("seed")["value"].mean()
-    if means.empty:
-        return "–"
-    return f"{means.mean():.3f}" + (f" ± {means.std(ddof=1):.3f}" if len(means) > 1 else "")
-
-
 def _marked(cell: str, name: str, folder: ResultFolder) -> str:
     return f"{cell} {MARK}" if cell != "–" and name in folder.unfinished() else cell
 
@@ -264,7 +256,7 @@ def ssi_section(number: str, title: str, ending: str, folders: Sequence[ResultFo
                 values = folder.values(f"runs-{ending}")
                 values = values[values["measure"] == measure]
                 names = [f"{number}: {row}" for row in rows]
-                cells = [_marked(_mean(values, name), name, folder) for name in names]
+                cells = [_marked(mean_text(values, name), name, folder) for name in names]
                 if any(cell != "–" for cell in cells):
                     columns[_heading(folder, values)] = cells
         if len(columns) > 1:
@@ -301,9 +293,7 @@ def _beside_bm25(folder: ResultFolder) -> tuple[str, dict[str, str]]:
     differs = significance(by_query, "BM25").set_index("system")["corrected"] < LEVEL
     cells = {}
     for name in order:
-        means = values[values["system"] == name].groupby("seed")["value"].mean()
-        deviation = f" ± {means.std(ddof=1):.3f}" if len(means) > 1 else ""
-        cell = f"{means.mean():.3f}{deviation}{'*' * bool(differs.get(name, False))}"
+        cell = f"{mean_text(values, name)}{'*' * bool(differs.get(name, False))}"
         cells[name] = f"{cell} {MARK}" if name.rpartition(" + ")[2] in folder.unfinished() else cell
     counts = values[values["seed"] != ""].groupby("system")["seed"].nunique()
     seeds = " or ".join(map(str, sorted(set(counts) or {1})))

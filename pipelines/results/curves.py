@@ -38,10 +38,9 @@ def curve_folders(folders: Sequence[ResultFolder]) -> list[ResultFolder]:
 def curve_picture(folder: ResultFolder) -> Figure:
     """The curves of a collection, with BM25 as a line."""
     frame, values = pd.read_csv(folder.path / CURVES), folder.values("runs")
-    bm25 = values.loc[(values["system"] == "BM25") & (values["measure"] == str(MAIN)), "value"].mean()
     seeds = values[values["seed"] != ""].groupby("system")["seed"].nunique()
     number = " to ".join(map(str, sorted({seeds.min(), seeds.max()})))
-    return curves_figure(frame, bm25, f"{folder.collection}, {number} seeds")
+    return curves_figure(frame, _bm25(values), f"{folder.collection}, {number} seeds")
 
 
 def picture_name(folder: ResultFolder) -> str:
@@ -64,14 +63,17 @@ def curve_section(folders: Sequence[ResultFolder], pictures: Path) -> Iterator[s
         yield f"### {folder.collection} ({values['qid'].nunique():,} queries)\n"
         yield f"![{MAIN} by training queries]({pictures / picture_name(folder)})\n"
         frame = pd.read_csv(folder.path / CURVES)
-        bm25 = values.loc[(values["system"] == "BM25") & (values["measure"] == str(MAIN)), "value"].mean()
-        table = curve_table(frame, folder.unfinished(), bm25)
+        table = curve_table(frame, folder.unfinished(), _bm25(values))
         yield markdown(table) + "\n"
         if table["system"].str.endswith(MARK).any():
             yield UNFINISHED
         orderings = ordering_table(folder)
         if len(orderings):
             yield markdown(orderings) + "\n"
+
+
+def _bm25(values: pd.DataFrame) -> float:
+    return values.loc[(values["system"] == "BM25") & (values["measure"] == str(MAIN)), "value"].mean()
 
 
 def curve_table(frame: pd.DataFrame, unfinished: set[str], bm25: float) -> pd.DataFrame:

@@ -122,6 +122,19 @@ def read_folder(path: Path) -> ResultFolder:
     return ResultFolder(path, json.loads((path / SETTINGS).read_text(encoding="utf-8")))
 
 
+def mean_text(values: pd.DataFrame, system: str) -> str:
+    """The mean of a system as text, with its standard deviation over seeds if there are several; a dash without values.
+
+    Args:
+        values: What :meth:`ResultFolder.values` returns, of one measure.
+        system: Its name.
+    """
+    means = values[values["system"] == system].groupby("seed")["value"].mean()
+    if means.empty:
+        return "–"
+    return f"{means.mean():.3f}" + (f" ± {means.std(ddof=1):.3f}" if len(means) > 1 else "")
+
+
 def result_folders(out: Path) -> Iterator[ResultFolder]:
     """All results below a folder, the best-known collections first."""
     found = [read_folder(path.parent) for path in out.glob(f"*/{SETTINGS}")]

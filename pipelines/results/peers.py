@@ -6,7 +6,7 @@ import pandas as pd
 
 from pipelines.common.comparison import MAIN
 from pipelines.common.workspace import markdown
-from pipelines.results.folders import ResultFolder
+from pipelines.results.folders import ResultFolder, mean_text
 from pipelines.results.orderings import Ordering, outcome_of, p_text
 
 SECTION = f"""\
@@ -47,12 +47,7 @@ def peer_table(values: pd.DataFrame) -> pd.DataFrame:
         theirs = f"{ranker}, {THEIRS}"
         outcome = outcome_of(Ordering("", "", "", "peers", "runs", name, theirs), values)
         if outcome is not None:
-            cells = {OURS: _with_deviation(values, name), THEIRS: _with_deviation(values, theirs)}
+            cells = {OURS: mean_text(values, name), THEIRS: mean_text(values, theirs)}
             difference = f"{outcome.better - outcome.worse:+.3f}, {p_text(outcome.p)}"
             rows.append({"ranker": ranker, **cells, "difference": difference})
     return pd.DataFrame(rows)
-
-
-def _with_deviation(values: pd.DataFrame, name: str) -> str:
-    means = values[values["system"] == name].groupby("seed")["value"].mean()
-    return f"{means.mean():.3f}" + (f" ± {means.std(ddof=1):.3f}" if len(means) > 1 else "")

@@ -159,7 +159,7 @@ def test_work_that_always_kills_its_worker_ends_with_an_error(cluster, topics):
 def test_the_loss_of_a_machine_is_made_good(cluster, topics):
     lost = cluster.add_node(num_cpus=2, resources={"lost": 1}, object_store_memory=100_000_000)
     slow = pt.apply.generic(lambda frame: [time.sleep(0.5), frame.assign(worked=True)][1])
-    with pn.on_ray(slow, workers=4, parts=2) as fast:
+    with pn.on_ray(slow, workers=6, parts=2) as fast:
         fast(topics.head(12))
         cluster.remove_node(lost, allow_graceful=False)
         pd.testing.assert_frame_equal(fast(topics), slow(topics), check_exact=True)
@@ -169,7 +169,7 @@ def test_workers_live_until_they_are_released(cluster, topics):
     import ray
 
     pids = pt.apply.generic(lambda frame: frame.assign(pid=os.getpid()))
-    fast = pn.on_ray(pids, workers=1)
+    fast = pn.on_ray(pids, workers=2)
     first = set(fast(topics)["pid"])
     assert set(fast(topics)["pid"]) <= first
     assert os.getpid() not in first
@@ -205,7 +205,7 @@ def test_too_large_a_worker_is_refused(cluster, topics):
 def test_experiments_and_fits_take_it(cluster, index, topics):
     candidates = index.bm25(num_results=10) >> index.text_loader()
     qrels = pd.DataFrame({"qid": topics["qid"], "docno": [f"d{i}" for i in range(0, 300, 12)], "label": 1})
-    with pn.on_ray(candidates, workers=1, heap="200m") as fast:
+    with pn.on_ray(candidates, workers=2, heap="200m") as fast:
         table = pt.Experiment([candidates, fast], topics, qrels, ["ndcg_cut_10"])
         assert table["ndcg_cut_10"][0] == table["ndcg_cut_10"][1] > 0
         models = [fitted.unfitted("DSSM") for _ in range(2)]

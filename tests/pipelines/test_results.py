@@ -25,7 +25,7 @@ from pipelines.results.choice import (
     unfinished_rankers,
 )
 from pipelines.results.findings import MAIN_FINDINGS, count_table, finding_table, findings_of
-from pipelines.results.folders import UNFINISHED, read_folder, result_folders
+from pipelines.results.folders import UNFINISHED, mean_text, read_folder, result_folders
 from pipelines.results.keeping import KEPT, keep
 from pipelines.results.orderings import (
     BY_SIZE,
@@ -516,6 +516,12 @@ def test_rows_of_several_runs_stand_in_one_table_of_ssi(tmp_path):
     assert cells["TFIDF"] == "–"
 
 
+def test_a_mean_stands_beside_its_deviation_over_seeds():
+    rows = [("a", seed, value) for seed, of_queries in (("1", (0, 2)), ("2", (2, 4))) for value in of_queries]
+    values = pd.DataFrame([*rows, ("b", "", 0.5)], columns=["system", "seed", "value"])
+    assert [mean_text(values, name) for name in "abc"] == ["2.000 ± 1.414", "0.500", "–"]  # of 1 and 3
+
+
 @pytest.fixture
 def costs():
     tables = {}
@@ -550,6 +556,12 @@ def test_the_papers_figures_stand_beside_their_orderings():
     assert figures["U'V + I is better than TFIDF"] == "0.517±0.012 against 0.329±0.010"
     assert figures["bi-LSTMs are better than convolutions for SSM"] == "+0.67 %"
     assert figures["Match-Tensor is better than SSM"] == "–"
+    assert figures["CLSM is better than DSSM, in-batch negatives"] == "0.449 against 0.438"  # with J = 50
+    assert figures["DSSM is better than BM25, over the same words"] == "0.438 against 0.388"
+    assert figures["with all words, U'V + I is better with correlated hashing of 2-grams"] == (
+        "0.559±0.012 against 0.547±0.012"
+    )
+    assert figures["CLSM is better than BM25, over their stems"] == "–"  # a check of ours
 
 
 def test_orderings_of_recipes_name_rankers_of_their_pipelines():
@@ -584,6 +596,7 @@ def curves(tmp_path):
 def test_learning_curves_show_whether_a_difference_rises(curves, monkeypatch):
     page = written(curves, monkeypatch, curves)
     rows = {line.split(" | ")[0]: line.split(" | ")[1:] for line in page.splitlines() if line.startswith("| ")}
+    assert rows["| BM25"] == ["0.500", "0.500 |"]
     assert rows["| DSSM"] == ["0.300 ± 0.010", "0.400 ± 0.010 |"]
     assert rows["| BM25 + CLSM †"] == ["0.200 ± 0.010", "0.500 ± 0.010 |"]
     first, last, trend = rows["| CLSM is better than DSSM (CLSM, Table 5)"]
