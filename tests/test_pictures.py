@@ -67,7 +67,7 @@ def check(picture: object) -> None:
 
 
 MODELS = ["DESM", "CLSM", "KNRM", "MatchPyramid", "MatchTensor", "MatchTensorSSM", "TFIDF", "SSI correlated-hash"]
-MODELS += ["LDA", "PLSA", "BLTM", "WordTranslation", "LSA", "SSM", "Duet", "DuetLocal", "DRMM"]
+MODELS += ["ARCI", "LDA", "PLSA", "BLTM", "WordTranslation", "LSA", "SSM", "Duet", "DuetLocal", "DRMM"]
 
 
 def explained(kind: str, index: pn.LuceneIndex) -> dict[str, Callable[[], Explanation]]:

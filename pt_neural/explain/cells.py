@@ -1,7 +1,6 @@
 """What each pair of a query word and a document word adds to a score, as a frame, as shaded text, as a heat map."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -43,11 +42,6 @@ class CellExplanation(TextExplanation):
     @abstractmethod
     def _sum(self) -> str:
         """The score as a sum."""
-
-    def _score_as_sum(self, addends: Mapping[str, float | None]) -> str:
-        """The score as a sum of named addends, without those that are None."""
-        parts = [f"{value:.3f} ({name})" for name, value in addends.items() if value is not None]
-        return f"score {self.score:.3f} = {' + '.join(parts)}".replace("+ -", "− ").replace("-", "−")
 
     def to_frame(self) -> pd.DataFrame:
         """One row per cell that adds to the score or is an exact match, by query word and position.

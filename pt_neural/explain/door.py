@@ -39,7 +39,7 @@ EXPLANATIONS: dict[str, dict[str, str]] = {
         **_DROP_OCCURRENCES,
         **_MATCHES,
     },
-    "ARCI": {**_DROP_OCCURRENCES, **_MATCHES},  # which compares a vector of each text
+    "ARCI": {"words": "models.text_vectors.explain_words", **_DROP_OCCURRENCES, **_MATCHES},
     "MatchingRanker": {
         "interaction": "models.interaction.explain_interaction",
         **_DROP_OCCURRENCES,
@@ -87,6 +87,8 @@ def explain(
     - ``"interaction"``, KNRM, ConvKNRM, TK, MatchPyramid, PACRR, ARCII, DRMMTKS, MVLSTM, POSITDRMM and ANMM: what each
       pair of a query word and a document word adds to the score, as a heat map, and the soft matches of each kernel;
       see :func:`~pt_neural.explain.models.interaction.explain_interaction`.
+    - ``"words"``, ARCI: what each word of the query and of the document adds to the score; see
+      :func:`~pt_neural.explain.models.text_vectors.explain_words`.
     - ``"word-pairs"``, SSI and TFIDF: what each pair of a query word and a document word adds to the score, as a heat
       map and a list of the strongest pairs; see
       :func:`~pt_neural.explain.models.word_pairs.explain_word_pairs` (option ``pairs``).

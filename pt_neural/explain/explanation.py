@@ -117,6 +117,11 @@ class TextExplanation(Explanation):
     def _total(self) -> str:
         return f"{self.score:.4f}"
 
+    def _sum_of(self, addends: Mapping[str, float | None]) -> str:
+        """The score as a sum of named addends, without those that are None."""
+        parts = [f"{value:.3f} ({name})" for name, value in addends.items() if value is not None]
+        return f"{self.score:.3f} = {' + '.join(parts)}".replace("+ -", "− ").replace("-", "−")
+
     def _title(self) -> list[str]:
         """The lines of a figure's title."""
         return [f"{self.model}: {self._total()}", quoted(self.query)]

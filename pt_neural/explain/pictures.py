@@ -239,6 +239,8 @@ def draw_words(
         embolden(ax.get_yticklabels(), matches)
     ax.set_xlabel(label)
     ax.xaxis.set_major_locator(MaxNLocator(5))
+    # Matplotlib's own formatter may write a power of ten beside the axis, over its label.
+    ax.xaxis.set_major_formatter(lambda value, place: f"{value:.3g}".replace("-", "−"))
     if legend:
         legend_above(ax, 3, handles=[swatch(colour) for colour in legend], names=legend.values(), left=True)
     fit_labels(ax)

@@ -140,7 +140,7 @@ def test_rankers_of_ones_own_are_explained_by_what_they_stand_on():
         ("Duet", "drop, matches"),
         ("MatchTensor", "match-tensor, drop, matches"),
         ("KNRM", "interaction, drop, matches"),
-        ("ARCI", "drop, matches"),
+        ("ARCI", "words, drop, matches"),
         ("SSM attention", "drop"),
         ("PhraseTranslation", "drop"),
     ],

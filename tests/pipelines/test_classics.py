@@ -3,6 +3,7 @@ import json
 import pandas as pd
 import pytest
 
+import pt_neural as pn
 from pipelines import classics
 
 
@@ -12,21 +13,24 @@ def results(run):
         recipe = {"layers": (8, 4), "negatives": "retrieved", "epochs": 2}
         patch.setattr(classics.pn.DSSM, "recipes", {"few": recipe})
         patch.setattr(classics.pn.CLSM, "recipes", {"few": {"filters": 8, "dim": 4, "epochs": 2}})
-        return run(classics, "--models", "DSSM", "CLSM", "TFIDF", "--seeds", "1", "2", "--depth", "10", "--small")
+        models = ["DSSM", "CLSM", "TFIDF", "Rocchio", "TopicCosine"]
+        return run(classics, "--models", *models, "--seeds", "1", "2", "--depth", "10", "--small")
 
 
 def test_each_ranker_alone_and_mixed_with_each_seed(results):
     table = pd.read_csv(results / "table.csv")
-    learned, others = ["DSSM", "BM25 + DSSM", "CLSM", "BM25 + CLSM"], ["TFIDF", "BM25 + TFIDF"]
-    assert table["system"].tolist() == ["BM25", "BM25 + length prior", *learned, *others]
-    assert table["nDCG@10, p against BM25"].notna().sum() == 7
+    seeded, others = ("DSSM", "CLSM", "TopicCosine"), ("TFIDF", "Rocchio")
+    alone = ["DSSM", "CLSM", "TFIDF", "Rocchio", "TopicCosine"]
+    both = [name for one in alone for name in (one, f"BM25 + {one}")]
+    assert table["system"].tolist() == ["BM25", "BM25 + length prior", *both]
+    assert table["nDCG@10, p against BM25"].notna().sum() == 11
     names = {path.name for path in (results / "runs").glob("*.res.gz")}
-    assert len(names) == 2 + 2 * len(learned) + len(others)
+    assert len(names) == 2 + 2 * 2 * len(seeded) + 2 * len(others)
 
 
 def test_costs_stand_beside_quality(results):
     costs = pd.read_csv(results / "costs.csv").set_index("system")
-    assert costs.index.tolist() == ["BM25", "DSSM", "CLSM", "TFIDF"]
+    assert costs.index.tolist() == ["BM25", "DSSM", "CLSM", "TFIDF", "Rocchio", "TopicCosine"]
     assert (costs.loc["DSSM":, ["fit, s", "ms a query", "MB"]] > 0).all(axis=None)
     assert (results / "costs.png").stat().st_size > 10_000
 
@@ -36,12 +40,17 @@ def test_it_says_what_came_of_the_training(results):
     assert set(chosen["alpha"]) == {
         "BM25 + length prior",
         "BM25 + TFIDF",
-        *(f"BM25 + {name}, seed {seed}" for name in ("DSSM", "CLSM") for seed in (1, 2)),
+        "BM25 + Rocchio",
+        *(f"BM25 + {name}, seed {seed}" for name in ("DSSM", "CLSM", "TopicCosine") for seed in (1, 2)),
     }
     histories = pd.read_csv(results / "histories.csv")
     assert sorted(histories.loc[histories["epoch"] == 0, "system"]) == ["CLSM", "CLSM", "DSSM", "DSSM"]
     best = histories.groupby(["system", "seed"])["dev nDCG@10"]
     assert (best.max() >= best.first()).all()
+
+
+def test_every_ranker_may_be_in_the_table():
+    assert set(classics.MODELS) == set(pn.rankers()["name"])
 
 
 def test_training_queries_are_needed(run, test_only):

@@ -195,4 +195,5 @@ class InteractionExplanation(CellExplanation):
         """The score, as a sum if it is one."""
         if self.biases is None:
             return f"score {self.score:.3f}".replace("-", "−")
-        return self._score_as_sum({"cells": self.cells.sum(), "biases": self.biases})
+        addends = {"cells": self.cells.sum(), "biases": self.biases}
+        return f"score {self._sum_of(addends)}"

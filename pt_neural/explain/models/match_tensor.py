@@ -258,4 +258,4 @@ class MatchTensorExplanation(CellExplanation):
     def _sum(self) -> str:
         """The score as a sum."""
         addends = {"match tensor": self.contributions.sum(), "as wholes (SSM)": self.wholes, "biases": self.biases}
-        return self._score_as_sum(addends)
+        return f"score {self._sum_of(addends)}"

@@ -204,8 +204,11 @@ class ARCINetwork(EncodingNetwork):
         self, queries: Queries, rows: Tensor, offsets: Tensor, document_rows: Tensor, matches: Matches | None
     ) -> Tensor:
         """Scores of documents; see :meth:`EncodingNetwork.match`."""
-        hidden = torch.relu(queries.whole[:, None] + rows[offsets[document_rows]] + self.bias)
-        return self.output(hidden).squeeze(-1)  # (groups, documents)
+        return self.compare(queries.whole[:, None], rows[offsets[document_rows]])  # (groups, documents)
+
+    def compare(self, queries: Tensor, documents: Tensor) -> Tensor:
+        """Scores from W z of queries and documents, of shape (.., hidden)."""
+        return self.output(torch.relu(queries + documents + self.bias)).squeeze(-1)
 
 
 class SentenceVector(nn.Module):

@@ -89,7 +89,3 @@ def test_kernels_add_up_to_the_score(kind, options):
     assert len(kernels) == sizes[kind]
     axes = explanation.plot(bars=5)
     assert len(axes.figure.axes[1].patches) == 5
-
-
-def test_a_model_without_cells_is_explained_by_dropping():
-    assert "biases" not in vars(pn.explain(made(pn.ARCI, layers=(3,), hidden=3), QUERY, TEXT))

@@ -100,3 +100,24 @@ def k_largest(values, count: int) -> np.ndarray:
     """The largest in falling order, then zeros."""
     found = sorted(values, reverse=True)[:count]
     return np.array([*found, *[0.0] * (count - len(found))])
+
+
+def arc_i_score(hand: ByHand) -> float:
+    """ARC-I with two layers, of at most 5 words of a query and 14 of a document."""
+    both = sentence_vector(hand, "query", hand.query, 2) + sentence_vector(hand, "document", hand.text, 4)
+    return hand.layer("output", relu(both + hand.weights["bias"]))[0]
+
+
+def halved(values: np.ndarray) -> np.ndarray:
+    """The larger value of each two neighbours."""
+    found = [values[start : start + 2].max(axis=0) for start in range(0, len(values), 2)]
+    return np.array(found).reshape(-1, values.shape[1])
+
+
+def sentence_vector(hand: ByHand, side: str, words: list[str], most: int) -> np.ndarray:
+    """The vector of a text that ARC-I's hidden layer adds up."""
+    values = halved(relu(hand.windows(f"{side}.layers.0", words, 3)))
+    values = halved(relu(hand.convolution(f"{side}.layers.1", values, 3)))
+    padded = np.zeros((most, values.shape[1]))
+    padded[: len(values)] = values
+    return hand.weights[f"{side}.linear.weight"] @ padded.ravel()
