@@ -45,6 +45,15 @@ _PAIRS = {
     "num_negatives": [1, 4],
     "positives": ["retrieved", "all"],
 }
+_MATCHING = {
+    "learning_rate": [1e-2, 3e-3, 1e-3],
+    "loss": ["margin", "softmax"],
+    "gamma": [1.0, 10.0],
+    "batch_size": [16, 64],
+    "num_negatives": [1, 4],
+    "positives": ["retrieved", "all"],
+    "embeddings": ["frozen", "trained"],
+}
 _DUET = {
     **_PAIRS,
     "filters": [50, 100],
@@ -70,6 +79,15 @@ MODELS = {
     "drmm": Choices(pn.DRMM, _PAIRS),
     "match-tensor": Choices(pn.MatchTensor, _PAIRS),
     "ssm": Choices(pn.SSM, _PAIRS),
+    "match-pyramid": Choices(pn.MatchPyramid, _MATCHING),
+    "anmm": Choices(pn.ANMM, {**_MATCHING, "bins": [21, 201], "nodes": [1, 4]}),
+    "arc-i": Choices(pn.ARCI, {**_MATCHING, "layers": [(50, 50), (50,)]}, pn.ARCI.small_sizes),
+    "arc-ii": Choices(pn.ARCII, {**_MATCHING, "layers": [(16, 16), (16,)]}, pn.ARCII.small_sizes),
+    "mv-lstm": Choices(
+        pn.MVLSTM,
+        {**_MATCHING, "similarity": ["cosine", "bilinear", "tensor"], "units": [20], "document_terms": [100]},
+        pn.MVLSTM.small_sizes,
+    ),
 }
 
 

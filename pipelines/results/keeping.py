@@ -14,6 +14,7 @@ from pipelines.results.shown import SHOWN
 KEPT = Path(__file__).parent / "kept"
 PUBLIC = ("command", "seconds", "packages")  # the other settings of a command name folders of a machine
 DIGITS = 5  # of a value
+SEED = r", seed \d+$"  # of the name of a run
 ROW_KEYS = {  # of the tables that several runs may add rows to
     "histories.csv": ["system", "seed"],
     "curves.csv": ["system", "kind", "queries"],
@@ -26,7 +27,8 @@ def keep(out: Path, kept: Path = KEPT, only: str | None = None) -> list[str]:
     """Copy what the page needs of all results below a folder, or of those in the folder of one name.
 
     Systems of an earlier run of the pipeline on the same test queries stay beside the new ones, so that systems can be
-    run at different times; those of the same name are replaced. If the test queries are others, all earlier results go.
+    run at different times; those of the same name are replaced. If the test queries are others, all earlier results go,
+    and if a system has other values now, all earlier tables that show it.
 
     Returns:
         The names of the folders.
@@ -42,7 +44,7 @@ def keep(out: Path, kept: Path = KEPT, only: str | None = None) -> list[str]:
         new = {name: folder.settings[name] for name in PUBLIC if name in folder.settings}
         others = [each for each in earlier if each["command"] != new["command"]]
         place.mkdir(parents=True, exist_ok=True)
-        _keep_values(folder.path, place)
+        _drop_tables(place, _keep_values(folder.path, place))
         _keep_tables(folder, place, again=len(others) < len(earlier))
         settings = {"pipeline": folder.pipeline, "collection": folder.collection, "made_by": [*others, new]}
         (place / "settings.json").write_text(as_json(settings), encoding="utf-8")
@@ -59,22 +61,42 @@ def _same_queries(path: Path, place: Path) -> bool:
     return True
 
 
-def _keep_values(path: Path, place: Path) -> None:
+def _keep_values(path: Path, place: Path) -> set[str]:
+    """Keep values of runs; returns the systems that had others before, without their seeds."""
+    changed: set[str] = set()
     for new in sorted(path.glob(f"*/{VALUES}")):
         file = place / new.parent.name / VALUES
         file.parent.mkdir(exist_ok=True)
         values = read_values(new).round({"value": DIGITS})
         if file.exists():
-            values = with_rows(_without_other_seeds(read_values(file), values["name"]), values, ["name"])
+            earlier = read_values(file)
+            both = earlier.merge(values, on=["name", "qid", "measure"])
+            others = _of_other_seeds(earlier["name"], values["name"])
+            names = pd.concat([both.loc[both["value_x"] != both["value_y"], "name"], earlier.loc[others, "name"]])
+            changed |= set(names.str.replace(SEED, "", regex=True))
+            values = with_rows(earlier[~others], values, ["name"])
         write_whole(file, lambda opened, values=values: values.to_csv(opened, index=False))
+    return changed
 
 
-def _without_other_seeds(earlier: pd.DataFrame, new: pd.Series) -> pd.DataFrame:
-    """Values without those of systems that were run without a seed and now have seeds, or the reverse."""
-    seeded = r", seed \d+$"
-    systems = earlier["name"].str.replace(seeded, "", regex=True)
-    stale = earlier["name"].isin(new.str.replace(seeded, "", regex=True)) | systems.isin(new)
-    return earlier[~stale]
+def _drop_tables(place: Path, changed: set[str]) -> None:
+    """Delete the tables that show a system whose values have changed, except those that get new rows."""
+    for table in sorted(place.glob("*.csv")):
+        if not _row_keys(table) and changed & _systems_of(table):
+            print(f"{table.name} of {place.name} is no longer kept: it shows earlier values of a system", flush=True)
+            table.unlink()
+            table.with_suffix(".md").unlink(missing_ok=True)
+
+
+def _systems_of(table: Path) -> set[str]:
+    """The systems that a table may have as rows or as columns; a pair of systems is both."""
+    frame = pd.read_csv(table, dtype=str, keep_default_na=False)
+    return {name for cell in (*frame.columns, *frame.to_numpy().ravel()) for name in cell.split(" & ")}
+
+
+def _of_other_seeds(earlier: pd.Series, new: pd.Series) -> pd.Series:
+    """Which names are of systems that were run without a seed and now have seeds, or the reverse."""
+    return earlier.isin(new.str.replace(SEED, "", regex=True)) | earlier.str.replace(SEED, "", regex=True).isin(new)
 
 
 def _keep_tables(folder: ResultFolder, place: Path, *, again: bool) -> None:

@@ -384,24 +384,29 @@ def test_systems_of_several_runs_are_kept_side_by_side(tmp_path):
     values, history = np.linspace(0, 1, 30), pd.DataFrame({"system": ["Duet", "Local"], "seed": 1, "loss": [1.0, 2.0]})
     folder = save(first, "duet", "cacm", "runs", {"Duet, seed 1": values, "Local, seed 1": values / 2})
     history.to_csv(folder / "histories.csv", index=False)
-    (folder / "figure4.md").write_text("of both")
+    for name, systems in (("figure4", "Duet,Local"), ("figure5-length", "Duet & Local"), ("figure6", "Duet")):
+        (folder / f"{name}.csv").write_text(f"system,kind\n{systems}\n")
+        (folder / f"{name}.md").write_text("of both")
     assert keep(first, kept) == ["duet-cacm"]
     folder = save(second, "duet", "cacm", "runs", {"Local, seed 1": values / 4, "DRMM, seed 1": values / 3})
     settings = json.loads((folder / "settings.json").read_text())
     settings["command"] += " --models local drmm"
     (folder / "settings.json").write_text(json.dumps(settings))
     history.assign(system=["Local", "DRMM"], loss=3.0).to_csv(folder / "histories.csv", index=False)
+    (folder / "figure4.csv").write_text("system,kind\nLocal,DRMM\n")
     (folder / "figure4.md").write_text("of two")
     for _ in range(2):  # again changes nothing
         keep(second, kept)
         (found,) = result_folders(kept)
+        assert {path.name for path in found.path.glob("figure*.csv")} == {"figure4.csv", "figure6.csv"}
         means = found.values("runs").groupby("system")["value"].mean()
         assert means.to_dict() == pytest.approx({"Duet": 0.5, "Local": 0.125, "DRMM": 1 / 6}, abs=1e-4)
         losses = pd.read_csv(found.path / "histories.csv").set_index("system")["loss"]
         assert losses.to_dict() == {"Duet": 1.0, "Local": 3.0, "DRMM": 3.0}
         commands = [each["command"] for each in found.made_by]
         assert commands == ["python -m pipelines.duet", "python -m pipelines.duet --models local drmm"]
-    assert (found.path / "figure4.md").read_text() == "of two"  # the newest run was kept again
+        assert (found.path / "figure4.md").read_text() == "of two"  # that of both showed earlier values of Local
+        assert not (found.path / "figure5-length.md").exists()
     values = pd.DataFrame({"name": "QL", "qid": ["q1"], "measure": "nDCG@10", "value": 1.0})
     SavedRuns(folder / "runs", {"other": "queries"}).save_values(values)
     keep(second, kept)
