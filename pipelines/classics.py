@@ -135,7 +135,7 @@ class Rankers(RecipeRankers):
     def _fitted(self, name: str, seed: int | None) -> pt.Transformer:
         """A ranker that is fitted to documents, or to judged pairs of queries and documents, or made of such a one."""
         if name == "DESM":
-            return pn.DESM(self.spaces, documents=self.documents, fields=self.documents.fields)
+            return pn.DESM(self.embeddings(seed), documents=self.documents, fields=self.documents.fields)
         model, self._seconds[name, seed] = self.statistical(OVER.get(name, name), seed, self.examples[:2])
         if name == "Rocchio":
             return self._expanding(model)

@@ -28,7 +28,7 @@ FITTED: Mapping[str, Mapping[str, Any]] = {  # fitted to documents or to pairs o
     "WordTranslation": {},
     "PhraseTranslation": {},
 }
-SEEDED = ("LSA", "PLSA", "LDA", "BLTM")
+SEEDED = ("DESM", "LSA", "PLSA", "LDA", "BLTM")
 
 
 @dataclass(frozen=True)
@@ -223,8 +223,12 @@ class RecipeRankers(TrainedRankers):
 
     @cached_property
     def spaces(self) -> pn.EmbeddingSpaces:
+        """The word embeddings that trained rankers start from."""
+        return self.embeddings(self.arguments.seed)
+
+    def embeddings(self, seed: int) -> pn.EmbeddingSpaces:
         """Word embeddings of the documents."""
-        return self.workspace.spaces("documents", self.workspace.documents, dim=200, seed=self.arguments.seed)
+        return self.workspace.spaces("documents", self.workspace.documents, dim=200, seed=seed)
 
     @cached_property
     def train_candidates(self) -> pd.DataFrame:

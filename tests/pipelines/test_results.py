@@ -24,6 +24,7 @@ from pipelines.results.choice import (
     costs_by_collection,
     unfinished_rankers,
 )
+from pipelines.results.curves import curve_folders
 from pipelines.results.findings import MAIN_FINDINGS, count_table, finding_table, findings_of
 from pipelines.results.folders import UNFINISHED, mean_text, read_folder, result_folders
 from pipelines.results.keeping import KEPT, keep
@@ -424,6 +425,44 @@ def test_the_page_of_the_repository_is_that_of_its_kept_results(tmp_path):
     if costs:
         table = choice_text(choice_table(costs), unfinished_rankers(folders))
         pd.testing.assert_frame_equal(pd.read_csv(path, dtype=str), table, check_dtype=False)
+
+
+def test_the_advice_is_what_the_table_of_all_rankers_shows():
+    costs = costs_by_collection(list(result_folders(KEPT)))
+    table = choice_table(costs)
+    gains = {
+        kind: table.filter(like=f", {kind}").drop("BM25").to_numpy()
+        - table.filter(like=", alone").loc["BM25"].to_numpy()
+        for kind in ("alone", "mixed")
+    }
+    rankers = table.index.drop("BM25")
+    assert set(rankers[(gains["alone"] > 0).all(axis=1)]) == {"TK", "WordTranslation", "PhraseTranslation"}
+    assert set(rankers[:4]) == {"MatchTensor", "TK", "KNRM", "Duet"}
+    quick = table.loc[["WordTranslation", "PhraseTranslation", "DSSM"], "fit, s"]
+    assert (quick < 20).all()
+    above = f"{(gains['mixed'] > 0).all(axis=1).sum()} of {len(rankers)} rankers"
+    overview = (ROOT / "pt_neural" / "pt_docs" / "overview.rst").read_text(encoding="utf-8")
+    for text in ((ROOT / "RESULTS.md").read_text(encoding="utf-8"), overview):
+        text = " ".join(text.split())
+        assert "only TK and the two translation models are above" in text
+        assert above in text
+
+
+def test_the_sentence_on_learning_curves_is_what_they_show():
+    low, high = {}, {}
+    for folder in curve_folders(list(result_folders(KEPT))):
+        curves, values = pd.read_csv(folder.path / "curves.csv"), folder.values("runs")
+        bm25 = values.loc[(values["system"] == "BM25") & (values["measure"] == "nDCG@10"), "value"].mean()
+        curves["above"] = curves["nDCG@10"] > bm25
+        mixed, alone = curves[curves["kind"] == "mixed"], curves[curves["kind"] == "alone"]
+        fewest, most = curves["queries"].min(), curves["queries"].max()
+        assert fewest == 1000
+        assert not alone.loc[alone["queries"] == fewest, "above"].any()
+        low[folder.collection] = set(mixed.loc[(mixed["queries"] == fewest) & ~mixed["above"], "system"])
+        high[folder.collection] = set(alone.loc[(alone["queries"] == most) & alone["above"], "system"])
+    assert low == {"cpp-docs/keywords": set(), "debian/synopses": {"SSI", "Duet, distributed"}}
+    networks = {"KNRM", "MatchTensor", "DSSM", "Duet"}
+    assert high == {"cpp-docs/keywords": networks, "debian/synopses": {"WordTranslation", "PhraseTranslation"}}
 
 
 def test_training_losses_by_learning_rate(tmp_path):
