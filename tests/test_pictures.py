@@ -197,7 +197,7 @@ def of_pipelines(kind: str) -> dict[str, Callable[[], object]]:
     topics = pd.DataFrame({"qid": one.index, "query": ["some words"] * 20 + ["more of these words than before"] * 20})
     return {
         "alpha": lambda: alpha_picture(curves, "Mixtures with BM25"),
-        "text lengths": lambda: clsm.text_lengths(forward(), ["city", "a longer query"]),
+        "text lengths": lambda: clsm.text_lengths(clsm.length_counts(forward(), ["city", "a longer query"])),
         "costs": lambda: costs_figure(spent, 0.4, ylabel="nDCG@10", title="A collection: quality and cost"),
         "grades": lambda: clsm.top_documents({"telescoped": {name: random.integers(0, 3, 50) for name in names[:2]}}),
         "numbers of queries": lambda: curves_figure(pd.concat(panels), 0.4, "A collection, 3 seeds"),

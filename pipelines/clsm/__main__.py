@@ -15,7 +15,7 @@ import pandas as pd
 from ir_measures import nDCG
 
 from pipelines.clsm.contexts import context_table
-from pipelines.clsm.figures import figures, text_lengths
+from pipelines.clsm.figures import figures, length_counts, text_lengths
 from pipelines.clsm.rankers import DEPTH, LEARNED, MIXED, SETTINGS, SPLIT, Rankers
 from pipelines.common import statistical
 from pipelines.common.arguments import parsed, training_parser
@@ -63,7 +63,9 @@ def main() -> None:
         grades = {setting: tables.save_top_grades(setting, clsm.name, dssm.name) for setting in SETTINGS}
     rankers.save_histories()
     workspace.save_settings(bm25=repr(rankers.bm25), alpha=rankers.alphas(), rows=rankers.statistical.settings)
-    workspace.save_picture("figure2", text_lengths(rankers.documents, collection.test.judged["query"]))
+    counts = length_counts(rankers.documents, collection.test.judged["query"])
+    counts.to_csv(workspace.results / "figure2.csv", index=False)
+    workspace.save_picture("figure2", text_lengths(counts))
     for name, figure in figures(rankers, grades):
         workspace.save_picture(name, figure)
     print(f"\nTables, runs and figures are in {workspace.results}.")

@@ -6,6 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from ir_measures import nDCG
+from matplotlib.ticker import FuncFormatter
 
 import pt_neural as pn
 from pipelines.clsm.rankers import Rankers
@@ -34,22 +35,41 @@ def figures(rankers: Rankers, grades: dict[str, dict[str, np.ndarray]]) -> Itera
         yield "alpha", alpha_picture(rankers.mean_curves(), "Mixtures with BM25")
 
 
-def text_lengths(documents: pn.ForwardIndex, queries: Iterable[str]) -> plt.Figure:
-    """Figure 2: how many words queries and documents have; those with more than most are counted together.
+def length_counts(documents: pn.ForwardIndex, queries: Iterable[str]) -> pd.DataFrame:
+    """How many queries and documents have each number of words.
 
     Args:
         documents: The documents, over the fields that are ranked.
         queries: Texts of queries.
+
+    Returns:
+        Frame with ``texts`` (``"queries"`` or ``"documents"``), ``words`` and ``number``.
+    """
+    lengths = {"queries": [len(tokenise(query)) for query in queries], "documents": documents.all().lengths}
+    counts = {name: np.unique_counts(np.asarray(found, dtype=np.int64)) for name, found in lengths.items()}
+    frames = (pd.DataFrame({"texts": name, "words": words, "number": n}) for name, (words, n) in counts.items())
+    return pd.concat(frames, ignore_index=True)
+
+
+def text_lengths(counts: pd.DataFrame) -> plt.Figure:
+    """Figure 2: how many words queries and documents have, on a logarithmic axis; a text without words counts as one.
+
+    Those with more than most are counted together.
+
+    Args:
+        counts: The frame of :func:`length_counts`.
     """
     ax = new_axes(7, 4)
-    counts = {"queries": np.array([len(tokenise(query)) for query in queries]), "documents": documents.all().lengths}
-    most = max(int(np.quantile(lengths, LENGTHS_SHOWN)) for lengths in counts.values())
-    edges = np.unique(np.linspace(0, most + 1, min(most + 1, LENGTH_BINS) + 1).astype(int))
-    for place, (name, lengths) in enumerate(counts.items()):
-        shares = 100 * np.histogram(np.minimum(lengths, most), edges)[0] / len(lengths)
-        label = f"{len(lengths):,} {name}, {lengths.mean():.1f} words on average"
+    lengths = {name: np.repeat(found["words"], found["number"]) for name, found in counts.groupby("texts", sort=False)}
+    most = max(int(np.quantile(found, LENGTHS_SHOWN)) for found in lengths.values())
+    edges = np.unique(np.geomspace(1, most + 1, LENGTH_BINS + 1).round().astype(int))
+    for place, (name, found) in enumerate(lengths.items()):
+        shares = 100 * np.histogram(np.clip(found, 1, most), edges)[0] / len(found)
+        label = f"{len(found):,} {name}, {found.mean():.1f} words on average"
         ax.stairs(shares, edges, label=label, color=COLOURS[place], linestyle=LINES[place], linewidth=1.6)
-    ax.set(xlabel=f"words ({most} or more together)", ylabel="percentage of texts")
+    ax.set(xscale="log", xlabel=f"words ({most:,} or more together)", ylabel="percentage of texts")
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    ax.xaxis.set_minor_formatter("")
     ax.legend(fontsize="small")
     fit_labels(ax)
     return ax.figure

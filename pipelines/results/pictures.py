@@ -8,6 +8,7 @@ import pandas as pd
 from ir_measures import nDCG
 from matplotlib.figure import Figure
 
+from pipelines.clsm.figures import text_lengths
 from pipelines.common.workspace import slug
 from pipelines.duet.rankers import KINDS
 from pipelines.results.folders import ResultFolder
@@ -54,6 +55,12 @@ def average_precision(folder: ResultFolder) -> Draw | None:
     return partial(figures.scatter, values[list(SCATTERED)].rename(columns=SCATTERED))
 
 
+def lengths(folder: ResultFolder) -> Draw | None:
+    """How many words queries and documents have; None if they were not counted."""
+    path = folder.path / FIGURE_2
+    return partial(text_lengths, pd.read_csv(path)) if path.exists() else None
+
+
 def training_and_dev_error(folder: ResultFolder) -> Draw | None:
     """U'V + I with several N and shares of the training links; None if it was not run."""
     path = folder.path / FIGURE_2
@@ -81,5 +88,6 @@ FIGURES: tuple[tuple[str, int, str, Callable[[ResultFolder], Draw | None]], ...]
         "SSI, Figure 2 (the paper's is across languages): training loss and dev rank loss by the tuples seen",
         training_and_dev_error,
     ),
+    ("clsm", 2, "CLSM, Figure 2: words of queries and of documents (the paper's: of titles)", lengths),
     ("duet", 6, "Duet, Figure 6: principal components of the rankers' nDCG@10 of the test queries", components),
 )

@@ -237,7 +237,9 @@ def test_table_4_has_single_fields(results):
 def test_lengths_are_counted_in_words(tmp_path):
     corpus = [{"docno": f"d{number}", "title": "a word " * number} for number in range(1, 5)]
     documents = pn.ForwardIndex.build(tmp_path / "forward", corpus, fields=["title"], verbose=False)
-    ax = figures.text_lengths(documents, ["one", "two words", "now two"]).axes[0]
+    counts = figures.length_counts(documents, ["one", "two words", "now two"])
+    assert counts.to_numpy().tolist()[:3] == [["queries", 1, 1], ["queries", 2, 2], ["documents", 2, 1]]
+    ax = figures.text_lengths(counts).axes[0]
     queries, texts = (patch.get_data() for patch in ax.patches)
     at = np.searchsorted(queries.edges, [1, 2, 4, 8], side="right") - 1
     assert queries.values[at[:2]] == pytest.approx([100 / 3, 200 / 3])

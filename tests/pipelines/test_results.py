@@ -233,7 +233,12 @@ def test_the_page_has_ours_beside_the_papers(out, monkeypatch, tmp_path):
 def test_the_kept_results_have_all_figures():
     found = {name: draw for name, _, draw in paper_pictures(list(result_folders(KEPT)))}
     parts = [name.partition("-figure") for name in found]
-    assert {(pipeline, after[0]) for pipeline, _, after in parts} == {("ssi", "1"), ("ssi", "2"), ("duet", "6")}
+    assert {(pipeline, after[0]) for pipeline, _, after in parts} == {
+        ("ssi", "1"),
+        ("ssi", "2"),
+        ("clsm", "2"),
+        ("duet", "6"),
+    }
     curves = next(draw for name, draw in found.items() if name.startswith("ssi-figure2"))
     assert len(curves().axes) == 8  # loss and dev rank loss for each of four shares of the links
 
