@@ -1,9 +1,12 @@
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
 
+import pt_neural as pn
 from pipelines import recipes
+from pt_neural.training.settings import divided
 
 
 @pytest.fixture
@@ -33,3 +36,15 @@ def test_a_table_of_trials_for_each_model_and_size(run, capsys):
 def test_training_and_dev_queries_are_needed(run, test_only):
     with pytest.raises(SystemExit, match="lacks training or dev queries"):
         run(recipes, dataset=test_only)
+
+
+@pytest.mark.parametrize("key", recipes.MODELS)
+def test_all_choices_are_settings_of_the_model(key):
+    choices = recipes.MODELS[key]
+    spaces = [pn.EmbeddingSpaces.from_vectors(["a"], *np.ones((2, 1, 4), dtype=np.float32))]
+    components = spaces if "spaces" in choices.model.components else []
+    for pick in (0, -1):
+        drawn = {name: values[pick] for name, values in choices.settings.items()}
+        of_training, own = divided({**choices.start, **drawn})
+        model = choices.model(*components, training=pn.Training(**of_training), **own)
+        assert {name: getattr(model, name) for name in own} == own
