@@ -22,6 +22,7 @@ from pipelines.common.first_stage import tuned_bm25
 from pipelines.common.workspace import Workspace
 from pt_neural._evaluation import RunEvaluator
 from pt_neural.rankers.mixture import normalised
+from pt_neural.rankers.options import own_parameters
 from pt_neural.training.settings import divided
 
 SIZES = {"few": 3_000, "some": None}  # training queries; None: all
@@ -157,7 +158,8 @@ class Search:
 
     def _run(self, key: str, size: str, settings: dict[str, Any]) -> dict[str, Any]:
         print(f"{key}, {size} queries: {settings}", flush=True)
-        of_training, own = divided(settings)
+        model = MODELS[key].model
+        of_training, own = divided(settings, but=own_parameters(model.__init__))
         hours, minutes = divmod(self.arguments.minutes, 60)
         training = pn.Training(
             seed=self.arguments.seed,
@@ -167,7 +169,6 @@ class Search:
             verbose=False,
             **of_training,
         )
-        model = MODELS[key].model
         if "spaces" in model.components:
             own["spaces"] = self.workspace.spaces(
                 "documents", self.workspace.documents, dim=200, seed=self.arguments.seed

@@ -217,7 +217,7 @@ class Ranker(pt.Transformer):
         if not cls.recipes:
             raise ValueError(f"{cls.__name__} has no recipes, since it is not trained on groups of documents")
         name = recipe_name(queries)
-        settings, own = divided(cls.recipes[name])
+        settings, own = divided(cls.recipes[name], but=own_parameters(cls.__init__))
         given = {} if training is None else training.changed()
         return cls(training=Training(**{**settings, "recipe": name, **given}), **{**own, **options})
 

@@ -6,6 +6,7 @@ import pytest
 
 import pt_neural as pn
 from pipelines import recipes
+from pt_neural.rankers.options import own_parameters
 from pt_neural.training.settings import divided
 
 
@@ -45,6 +46,7 @@ def test_all_choices_are_settings_of_the_model(key):
     components = spaces if "spaces" in choices.model.components else []
     for pick in (0, -1):
         drawn = {name: values[pick] for name, values in choices.settings.items()}
-        of_training, own = divided({**choices.start, **drawn})
+        of_training, own = divided({**choices.start, **drawn}, but=own_parameters(choices.model.__init__))
         model = choices.model(*components, training=pn.Training(**of_training), **own)
         assert {name: getattr(model, name) for name in own} == own
+        assert model.training.nodes == 1  # ANMM has nodes of its own
