@@ -12,10 +12,12 @@ from torch.autograd.function import once_differentiable
 from pt_neural.embeddings import EmbeddingSpaces, Space
 from pt_neural.models.matching.layers import Interaction, Similarity, WordVectors
 from pt_neural.models.matching.lookups import Pairs, PooledNetwork
-from pt_neural.models.matching.ranker import Embeddings, MatchingRanker
+from pt_neural.models.matching.ranker import FAST_RECIPES, Embeddings, MatchingRanker
 from pt_neural.rankers.options import TrainedOptions
 from pt_neural.rankers.readers.word_sequences import WordSequences
 from pt_neural.text.compiled import compiled
+
+LEARNED = {"loss": "softmax", "gamma": 10.0, "embeddings": "trained"}  # in recipes for few queries
 
 
 class MatchPyramid(MatchingRanker):
@@ -33,6 +35,9 @@ class MatchPyramid(MatchingRanker):
     The grid divides the words that a text has; in MatchZoo and OpenNIR it divides the padding as well. Words without a
     vector have a cosine of 1 with themselves, and a dot product of 0. Training is pairwise with a margin of 1 and Adam,
     as in the authors' study of ad-hoc retrieval (2016).
+
+    The recipes for up to tens of thousands of queries train the word vectors, with a softmax over the documents of a
+    query and a rate of 0.01, which did best of eight settings on the dev queries of two collections.
 
     Args:
         spaces: The word embeddings.
@@ -60,6 +65,11 @@ class MatchPyramid(MatchingRanker):
 
     schematic = {"label": "MatchPyramid", "help_url": None}
     artifact_format = "match-pyramid"
+    recipes: ClassVar[dict[str, dict[str, Any]]] = {
+        **FAST_RECIPES,
+        "few": {**FAST_RECIPES["few"], **LEARNED},
+        "some": {**FAST_RECIPES["some"], **LEARNED},
+    }
     least: ClassVar[Mapping[str, int]] = {
         "filters": 1,
         "window": 1,
