@@ -442,7 +442,7 @@ def test_the_advice_is_what_the_table_of_all_rankers_shows():
     }
     rankers = table.index.drop("BM25")
     assert set(rankers[(gains["alone"] > 0).all(axis=1)]) == {"TK", "WordTranslation", "PhraseTranslation"}
-    assert set(rankers[:4]) == {"MatchTensor", "TK", "KNRM", "Duet"}
+    assert set(rankers[:5]) == {"MatchTensor", "TK", "MatchPyramid", "KNRM", "Duet"}
     quick = table.loc[["WordTranslation", "PhraseTranslation", "DSSM"], "fit, s"]
     assert (quick < 20).all()
     above = f"{(gains['mixed'] > 0).all(axis=1).sum()} of {len(rankers)} rankers"
