@@ -12,12 +12,10 @@ from torch.autograd.function import once_differentiable
 from pt_neural.embeddings import EmbeddingSpaces, Space
 from pt_neural.models.matching.layers import Interaction, Similarity, WordVectors
 from pt_neural.models.matching.lookups import Pairs, PooledNetwork
-from pt_neural.models.matching.ranker import FAST_RECIPES, Embeddings, MatchingRanker
+from pt_neural.models.matching.ranker import FAST, TRAINED_VECTORS, Embeddings, MatchingRanker, for_few
 from pt_neural.rankers.options import TrainedOptions
 from pt_neural.rankers.readers.word_sequences import WordSequences
 from pt_neural.text.compiled import compiled
-
-LEARNED = {"loss": "softmax", "gamma": 10.0, "embeddings": "trained"}  # in recipes for few queries
 
 
 class MatchPyramid(MatchingRanker):
@@ -65,11 +63,7 @@ class MatchPyramid(MatchingRanker):
 
     schematic = {"label": "MatchPyramid", "help_url": None}
     artifact_format = "match-pyramid"
-    recipes: ClassVar[dict[str, dict[str, Any]]] = {
-        **FAST_RECIPES,
-        "few": {**FAST_RECIPES["few"], **LEARNED},
-        "some": {**FAST_RECIPES["some"], **LEARNED},
-    }
+    recipes: ClassVar[dict[str, dict[str, Any]]] = for_few(**FAST, **TRAINED_VECTORS)
     least: ClassVar[Mapping[str, int]] = {
         "filters": 1,
         "window": 1,

@@ -15,7 +15,7 @@ from pt_neural.models.matching.layers import (
     largest,
     masked_log_softmax,
 )
-from pt_neural.models.matching.ranker import FAST_RECIPES, TRAINING, Embeddings, MatchingRanker
+from pt_neural.models.matching.ranker import FAST, TRAINING, Embeddings, MatchingRanker, for_few
 from pt_neural.rankers.options import TrainedOptions
 from pt_neural.rankers.readers.word_sequences import WordSequences, WordTexts
 
@@ -75,7 +75,7 @@ class PACRR(MatchingRanker):
     schematic = {"label": "PACRR", "help_url": None}
     artifact_format = "pacrr"
     own_training: ClassVar[dict[str, Any]] = {**TRAINING, "loss": "softmax", "num_negatives": 1}
-    recipes: ClassVar[dict[str, dict[str, Any]]] = FAST_RECIPES
+    recipes: ClassVar[dict[str, dict[str, Any]]] = for_few(**FAST)
     least: ClassVar[Mapping[str, int]] = {"max_ngram": 1, "filters": 1, "top_k": 1, "window_terms": 1, "dense_units": 1}
     choices: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         "selection": ("first-k", "k-window"),

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from pt_neural.embeddings import EmbeddingSpaces, Space
 from pt_neural.models.matching.layers import LEAST_COUNT, Interaction, KernelPooling, SimilarityNetwork, WordVectors
-from pt_neural.models.matching.ranker import FAST_RECIPES, Embeddings, MatchingRanker
+from pt_neural.models.matching.ranker import FAST, Embeddings, MatchingRanker, for_few
 from pt_neural.rankers.options import TrainedOptions
 from pt_neural.rankers.readers.word_sequences import WordSequences
 
@@ -57,7 +57,7 @@ class KNRM(MatchingRanker):
 
     schematic = {"label": "KNRM", "help_url": None}
     artifact_format = "knrm"
-    recipes: ClassVar[dict[str, dict[str, Any]]] = FAST_RECIPES
+    recipes: ClassVar[dict[str, dict[str, Any]]] = for_few(**FAST)
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from pt_neural.embeddings import EmbeddingSpaces, Space
 from pt_neural.models.kernels.knrm import LOG_SCALE
 from pt_neural.models.matching.layers import LEAST_COUNT, ContextNetwork, Interaction, KernelPooling, WordVectors
-from pt_neural.models.matching.ranker import FAST_RECIPES, TRAINING, Embeddings, MatchingRanker
+from pt_neural.models.matching.ranker import FAST, TRAINING, Embeddings, MatchingRanker, for_few
 from pt_neural.rankers.options import KeptInteractionOptions
 from pt_neural.rankers.readers.word_sequences import WordSequences, WordTexts
 
@@ -71,11 +71,7 @@ class TK(MatchingRanker):
     options_type: ClassVar[type] = KeptInteractionOptions
     own_training: ClassVar[dict[str, Any]] = {**TRAINING, "batch_size": 32}
     small_sizes: ClassVar[dict[str, Any]] = {**MatchingRanker.small_sizes, "num_layers": 1}
-    recipes: ClassVar[dict[str, dict[str, Any]]] = {
-        **FAST_RECIPES,
-        "few": {**FAST_RECIPES["few"], "batch_size": 16},
-        "some": {**FAST_RECIPES["some"], "batch_size": 16},
-    }
+    recipes: ClassVar[dict[str, dict[str, Any]]] = for_few(**FAST, batch_size=16)
     least: ClassVar[Mapping[str, int]] = {"num_layers": 1, "heads": 1, "projection": 1, "hidden": 1}
 
     def __init__(

@@ -32,12 +32,13 @@ RECIPES = {
     "some": {"max_groups": 8_000, "epochs": 30, "patience": 5},
     "many": {"max_groups": 100_000, "epochs": 30, "patience": 5},
 }
-FAST = 1e-2  # the learning rate of some networks for up to tens of thousands of queries
-FAST_RECIPES = {
-    **RECIPES,
-    "few": {**RECIPES["few"], "learning_rate": FAST},
-    "some": {**RECIPES["some"], "learning_rate": FAST},
-}
+FAST = {"learning_rate": 1e-2}
+TRAINED_VECTORS = {"loss": "softmax", "gamma": 10.0, "embeddings": "trained"}
+
+
+def for_few(**settings: Any) -> dict[str, dict[str, Any]]:
+    """The recipes with other settings for up to tens of thousands of queries."""
+    return {name: recipe if name == "many" else {**recipe, **settings} for name, recipe in RECIPES.items()}
 
 
 class MatchingRanker(InteractionRanker):

@@ -13,14 +13,12 @@ from torch.autograd.function import once_differentiable
 from pt_neural.embeddings import EmbeddingSpaces, Space
 from pt_neural.models.matching.layers import Interaction, WordVectors, gate_weights, masked_log_softmax
 from pt_neural.models.matching.lookups import Pairs, PooledNetwork
-from pt_neural.models.matching.ranker import RECIPES, TRAINING, Embeddings, MatchingRanker
+from pt_neural.models.matching.ranker import TRAINED_VECTORS, TRAINING, Embeddings, MatchingRanker, for_few
 from pt_neural.rankers.options import TrainedOptions
 from pt_neural.rankers.readers.word_sequences import WordSequences, WordTexts
 from pt_neural.text.compiled import compiled
 
 EXACT = np.float32(1 - 1e-6)  # cosines above count as 1
-
-LEARNED = {"epochs": 100, "learning_rate": 1e-3, "loss": "softmax", "gamma": 10.0, "embeddings": "trained"}
 
 
 class ANMM(MatchingRanker):
@@ -67,11 +65,7 @@ class ANMM(MatchingRanker):
     schematic = {"label": "ANMM", "help_url": None}
     artifact_format = "anmm"
     own_training: ClassVar[dict[str, Any]] = {**TRAINING, "learning_rate": 1e-2}
-    recipes: ClassVar[dict[str, dict[str, Any]]] = {
-        **RECIPES,
-        "few": {**RECIPES["few"], **LEARNED},
-        "some": {**RECIPES["some"], **LEARNED},
-    }
+    recipes: ClassVar[dict[str, dict[str, Any]]] = for_few(**TRAINED_VECTORS, epochs=100, learning_rate=1e-3)
     least: ClassVar[Mapping[str, int]] = {"bins": 2, "nodes": 1}
 
     def __init__(

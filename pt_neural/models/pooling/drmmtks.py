@@ -9,11 +9,9 @@ from torch import Tensor, nn
 from pt_neural.embeddings import EmbeddingSpaces, Space
 from pt_neural.models.matching.layers import Interaction, WordVectors, gate_weights, largest, masked_log_softmax
 from pt_neural.models.matching.lookups import Pairs, PooledNetwork, largest_of_pairs
-from pt_neural.models.matching.ranker import RECIPES, Embeddings, MatchingRanker
+from pt_neural.models.matching.ranker import Embeddings, MatchingRanker, for_few
 from pt_neural.rankers.options import TrainedOptions
 from pt_neural.rankers.readers.word_sequences import WordSequences, WordTexts
-
-PATIENT = {"epochs": 100, "patience": 12}
 
 
 class DRMMTKS(MatchingRanker):
@@ -55,11 +53,7 @@ class DRMMTKS(MatchingRanker):
 
     schematic = {"label": "DRMMTKS", "help_url": None}
     artifact_format = "drmm-tks"
-    recipes: ClassVar[dict[str, dict[str, Any]]] = {
-        **RECIPES,
-        "few": {**RECIPES["few"], **PATIENT},
-        "some": {**RECIPES["some"], **PATIENT},
-    }
+    recipes: ClassVar[dict[str, dict[str, Any]]] = for_few(epochs=100, patience=12)
     least: ClassVar[Mapping[str, int]] = {"top_k": 1, "hidden": 1}
 
     def __init__(
