@@ -142,8 +142,10 @@ class Rankers(RecipeRankers):
         return pn.TopicCosine(model, documents=self.documents) if name == "TopicCosine" else model
 
     def _expanding(self, tfidf: pn.TFIDF) -> pn.Rocchio:
-        """Rocchio with the settings that are best on dev queries."""
-        _, _, candidates, qrels = self.examples
+        """Rocchio with the settings that are best on dev queries; without any, with those of the class."""
+        if self.collection.dev is None:
+            return pn.Rocchio(tfidf)
+        candidates, qrels = self.collection.dev_examples(self.candidates)
         evaluate = RunEvaluator(candidates, qrels, candidates["qid"].unique(), nDCG @ 10)
 
         def quality(settings: tuple[float, int]) -> float:

@@ -1,4 +1,5 @@
 import json
+import shutil
 
 import pandas as pd
 import pytest
@@ -51,6 +52,12 @@ def test_it_says_what_came_of_the_training(results):
 
 def test_every_ranker_may_be_in_the_table():
     assert set(classics.MODELS) == set(pn.rankers()["name"])
+
+
+def test_without_dev_queries_rocchio_has_the_settings_of_its_class(run, folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "no-dev", ignore=shutil.ignore_patterns("dev.tsv"))
+    results = run(classics, "--models", "Rocchio", "--depth", "10", dataset=tmp_path / "no-dev", out=tmp_path / "out")
+    assert pd.read_csv(results / "table.csv")["system"].tolist()[-2:] == ["Rocchio", "BM25 + Rocchio"]
 
 
 def test_training_queries_are_needed(run, test_only):
