@@ -55,16 +55,10 @@ def average_precision(folder: ResultFolder) -> Draw | None:
     return partial(figures.scatter, values[list(SCATTERED)].rename(columns=SCATTERED))
 
 
-def lengths(folder: ResultFolder) -> Draw | None:
-    """How many words queries and documents have; None if they were not counted."""
+def from_table(draw: Callable[[pd.DataFrame], Figure], folder: ResultFolder) -> Draw | None:
+    """A figure that is drawn from the table that its pipeline has kept; None if there is none."""
     path = folder.path / FIGURE_2
-    return partial(text_lengths, pd.read_csv(path)) if path.exists() else None
-
-
-def training_and_dev_error(folder: ResultFolder) -> Draw | None:
-    """U'V + I with several N and shares of the training links; None if it was not run."""
-    path = folder.path / FIGURE_2
-    return partial(figures.learning_curves, pd.read_csv(path)) if path.exists() else None
+    return partial(draw, pd.read_csv(path)) if path.exists() else None
 
 
 def components(folder: ResultFolder) -> Draw | None:
@@ -86,8 +80,13 @@ FIGURES: tuple[tuple[str, int, str, Callable[[ResultFolder], Draw | None]], ...]
     (
         *("ssi", 2),
         "SSI, Figure 2 (the paper's is across languages): training loss and dev rank loss by the tuples seen",
-        training_and_dev_error,
+        partial(from_table, figures.learning_curves),
     ),
-    ("clsm", 2, "CLSM, Figure 2: words of queries and of documents (the paper's: of titles)", lengths),
+    (
+        "clsm",
+        2,
+        "CLSM, Figure 2: words of queries and of documents (the paper's: of titles)",
+        partial(from_table, text_lengths),
+    ),
     ("duet", 6, "Duet, Figure 6: principal components of the rankers' nDCG@10 of the test queries", components),
 )

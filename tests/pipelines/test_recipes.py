@@ -13,18 +13,19 @@ from pt_neural.training.settings import divided
 @pytest.fixture
 def small(monkeypatch):
     monkeypatch.setitem(recipes.SIZES, "few", 6)
+    given = [{"learning_rate": 0.05, "layers": (8, 4)}]
     choices = {"learning_rate": [0.01, 0.02], "layers": [(8, 4)], "negatives": ["retrieved"]}
-    monkeypatch.setitem(recipes.MODELS, "dssm", recipes.Choices(recipes.pn.DSSM, choices))
+    monkeypatch.setitem(recipes.MODELS, "dssm", recipes.Choices(recipes.pn.DSSM, choices, given=given))
 
 
 @pytest.mark.usefixtures("small")
 def test_a_table_of_trials_for_each_model_and_size(run, capsys):
-    options = ["--models", "dssm", "--trials", "3", "--epochs", "2", "--depth", "10", "--minutes", "90"]
+    options = ["--models", "dssm", "--trials", "4", "--epochs", "2", "--depth", "10", "--minutes", "90"]
     results = run(recipes, *options)
     for size, queries in (("few", 6), ("some", 12)):
         table = pd.read_csv(results / f"dssm-{size}.csv")
-        assert len(table) == 3
-        assert sorted(table["learning_rate"].fillna(0)) == [0, 0.01, 0.02]  # the first has the settings of the class
+        assert len(table) == 4
+        assert sorted(table["learning_rate"].fillna(0)) == [0, 0.01, 0.02, 0.05]  # the first has those of the class
         assert (table["mixture"].diff().dropna() <= 0).all()
         assert (table["alone"] >= table["start"]).all()
         assert f"dssm, {queries} training queries" in (results / f"dssm-{size}.md").read_text()

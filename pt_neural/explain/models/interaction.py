@@ -15,6 +15,7 @@ from pt_neural.explain.words import span_frame
 from pt_neural.models.matching.layers import Interaction, MatchingNetwork
 from pt_neural.models.matching.ranker import MatchingRanker
 from pt_neural.rankers.readers.reader import to_device
+from pt_neural.rankers.readers.word_sequences import WordGroups
 from pt_neural.text import Vocabulary, token_spans
 
 if TYPE_CHECKING:
@@ -53,10 +54,8 @@ def explain_interaction(model: MatchingRanker, query: str, text: Document) -> "I
     """
     network = model._fitted()
     query, text = query_text(query), document_text(model, text)
-    sequences, terms = model._pack([text])
-    groups = model.reader.pair([query], sequences, Vocabulary(terms)).batch(np.array([0]), np.array([[0]]))
     with torch.no_grad():
-        interaction = network.interaction(to_device(groups, next(network.parameters()).device))
+        interaction = network.interaction(read_pair(model, query, text))
         score = float(network.score_cells(interaction))
     query_words = _words(query, model.query_terms)
     document_words = _words(text, model.document_terms)
@@ -76,6 +75,13 @@ def explain_interaction(model: MatchingRanker, query: str, text: Document) -> "I
         biases=score - float(cells.sum()) if network.piecewise_linear else None,
         kernel_parts=_kernels(network, interaction) if hasattr(network, "kernel_contributions") else None,
     )
+
+
+def read_pair(model: MatchingRanker, query: str, text: str) -> WordGroups:
+    """One query and one document as the network of a model reads them, on its device."""
+    sequences, terms = model._pack([text])
+    groups = model.reader.pair([query], sequences, Vocabulary(terms)).batch(np.array([0]), np.array([[0]]))
+    return to_device(groups, next(model._fitted().parameters()).device)
 
 
 def _words(text: str, most: int) -> pd.DataFrame:

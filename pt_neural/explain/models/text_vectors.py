@@ -8,12 +8,11 @@ import torch
 
 from pt_neural.explain.dropping import limits_of
 from pt_neural.explain.explanation import SIDES, Document, both_texts, read_end
+from pt_neural.explain.models.interaction import read_pair
 from pt_neural.explain.pictures import SHADES_NOTE, shades
 from pt_neural.explain.words import WordExplanation, word_occurrences
 from pt_neural.models.convolutions.arc import ARCI, ARCINetwork
-from pt_neural.rankers.readers.reader import to_device
 from pt_neural.rankers.readers.word_sequences import WordGroups, WordTexts
-from pt_neural.text import Vocabulary
 
 
 def explain_words(model: ARCI, query: str, text: Document) -> "WordSumExplanation":
@@ -40,9 +39,7 @@ def explain_words(model: ARCI, query: str, text: Document) -> "WordSumExplanatio
     """
     network = model._fitted()
     query, text = both_texts(model, query, text)
-    sequences, terms = model._pack([text])
-    groups = model.reader.pair([query], sequences, Vocabulary(terms)).batch(np.array([0]), np.array([[0]]))
-    score, *contributions = word_contributions(network, to_device(groups, next(network.parameters()).device))
+    score, *contributions = word_contributions(network, read_pair(model, query, text))
     sides = [word_occurrences(query, "query", text), word_occurrences(text, "document", query)]
     for words, found in zip(sides, contributions, strict=True):
         words["contribution"] = np.pad(found, (0, len(words) - len(found)))
