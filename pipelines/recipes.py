@@ -71,6 +71,8 @@ _VECTORS = [  # with trained word vectors; the first did best for MatchPyramid
     {"learning_rate": 1e-3, "loss": "softmax", "gamma": 10.0, "embeddings": "trained"},
     {"learning_rate": 1e-2, "loss": "margin", "gamma": 1.0, "embeddings": "trained"},
 ]
+_FAST = {"learning_rate": 1e-2}
+_SOFTMAX = {"learning_rate": 1e-2, "loss": "softmax", "gamma": 10.0}
 
 
 class Choices(NamedTuple):
@@ -100,6 +102,11 @@ MODELS = {
         pn.MVLSTM.small_sizes,
         _VECTORS,
     ),
+    "pacrr": Choices(pn.PACRR, {**_MATCHING, "top_k": [2, 5, 10]}, given=[_FAST, *_VECTORS]),
+    "drmmtks": Choices(pn.DRMMTKS, {**_MATCHING, "patience": [12]}, {"patience": 12}, [_FAST, *_VECTORS]),
+    "knrm": Choices(pn.KNRM, _MATCHING, given=_VECTORS),
+    "conv-knrm": Choices(pn.ConvKNRM, _MATCHING, given=_VECTORS),
+    "tk": Choices(pn.TK, _MATCHING, {"batch_size": 16}, [_FAST, _SOFTMAX]),
 }
 
 

@@ -1,4 +1,4 @@
-"""Tables 1-6 and 9-11 and Figures 1 and 2 of the SSI paper (Bai et al., 2010), on any dataset of links.
+"""Tables 1-11 and Figures 1 and 2 of the SSI paper (Bai et al., 2010), on any dataset of links.
 
 Pages are queries, and the pages that they link to are relevant. The paper's results stand beside ours. There are two
 settings: re-ranking the linked documents and random ones, as in the paper; and retrieval from all documents of the
@@ -16,6 +16,9 @@ mates.
 Table 1 also has rows in which a trained full or sparse W is truncated to the nearest U'V + I, to see how many
 dimensions it needs.
 
+Tables 7 and 8 show which words stand for other words and for 2-grams in correlated hashing, for examples drawn at
+random among those that occur in at least 20 documents and in at most 1% of all.
+
 To see whether more data helps, some models of Tables 1 and 9 also learn from a quarter of the links or mates.
 """
 
@@ -23,6 +26,7 @@ import argparse
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
+from typing import Literal
 
 import pandas as pd
 
@@ -31,6 +35,7 @@ from pipelines.common.collection import load
 from pipelines.common.workspace import Workspace
 from pipelines.ssi import figures, paper
 from pipelines.ssi.evaluation import SETTINGS, Evaluation
+from pipelines.ssi.hashing import hashing_table
 from pipelines.ssi.languages import LanguageRankers, Languages
 from pipelines.ssi.rankers import Rankers, Row
 from pipelines.ssi.tables import ROWS, Makers
@@ -44,11 +49,14 @@ TABLES = {
     4: "dimensions of U and V",
     5: "queries of k keywords, limited dictionary",
     6: "queries of k keywords, all words",
+    7: "words that stand for other words in correlated hashing",
+    8: "words that stand for 2-grams in correlated hashing",
     9: "queries in another language, limited dictionaries",
     10: "queries in another language, all words",
     11: "whole pages against titles",
 }
 ACROSS_LANGUAGES = (9, 10)
+EXAMPLES = 9  # words or 2-grams in Tables 7 and 8
 HASH_SIZES = [100_000, 300_000, 1_000_000, 3_000_000, 6_000_000]
 FIGURES = {
     1: "average precision of each query: SSI against TFIDF and its mixture with LSA",
@@ -249,6 +257,22 @@ class Results:
             task = self.task.with_keywords(k)
             rankers = Rankers(self.workspace, self.arguments, task, f", k = {k}")
             self._save(f"{number}, k = {k}", words, rankers, ROWS[number](rankers), self._evaluations(task))
+
+    def save_table_7(self) -> None:
+        """Words that stand for others in correlated hashing."""
+        self._save_hashing(7, 1, "words")
+
+    def save_table_8(self) -> None:
+        """Words that stand for 2-grams in correlated hashing."""
+        self._save_hashing(8, 2, "2-grams")
+
+    def _save_hashing(self, number: int, ngrams: Literal[1, 2], kind: str) -> None:
+        frequent = self.arguments.frequent_terms
+        table = hashing_table(self.workspace.forward_index(), ngrams, frequent, EXAMPLES, self.arguments.seed)
+        about = f"{kind} drawn at random, and those of the {frequent:,} most frequent words with the highest DICE"
+        self.workspace.save_table(
+            f"table{number}", table, f"Table {number}, {about}. {self.workspace.collection.label}"
+        )
 
     def save_table_9(self) -> None:
         """Queries in another language with limited dictionaries."""

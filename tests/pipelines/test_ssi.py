@@ -8,11 +8,12 @@ import pyterrier as pt
 import pytest
 from ir_measures import AP, P
 
+import pt_neural as pn
 from pipelines.common.collection import Split, load
 from pipelines.common.runs import SavedRuns
 from pipelines.common.workspace import Workspace
 from pipelines.ssi import __main__ as ssi
-from pipelines.ssi import rankers
+from pipelines.ssi import hashing, rankers
 from pipelines.ssi.evaluation import Evaluation, Ranker, best_of, completed, values_of
 from pipelines.ssi.tables import table_1, table_2, table_4
 from pipelines.ssi.task import LinkTask, page_texts
@@ -439,6 +440,8 @@ def test_other_tables_and_figures(results):
     low_rank = "SSI: W = U'V + I, N = 4, 40 words"
     assert four.loc[low_rank, MEASURES].tolist() == read(results, "table1-candidates").loc[low_rank, MEASURES].tolist()
     assert [len(read(results, f"table{number}-k3-collection")) for number in (5, 6)] == [4, 5]
+    for number in (7, 8):  # no word is in 20 of the 60 documents and in at most 1% of them
+        assert pd.read_csv(results / f"table{number}.csv").empty
     eleven = read(results, "table11-candidates-titles")
     names = ["TFIDF", "SSI: hash kernels", "SSI: W = (U'V)_n + I", "SSI: W = U'V"]
     assert [name.split(", ")[0] for name in eleven.index] == names
@@ -457,6 +460,32 @@ def test_other_tables_and_figures(results):
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("ngrams", [1, 2])
+def test_words_that_stand_for_others_are_those_of_the_highest_dice(tmp_path, monkeypatch, ngrams):
+    monkeypatch.setattr(hashing, "LEAST_DOCUMENTS", 3)
+    monkeypatch.setattr(hashing, "MOST_DOCUMENTS", 0.5)
+    texts = ["black holes bend light", "black holes emit light", "black holes spin", "x-ray x-ray", "black cats spin"]
+    texts += ["cats sleep"] * 4 + ["plain words"]
+    pages = [{"docno": f"d{number}", "text": text} for number, text in enumerate(texts)]
+    index = pn.ForwardIndex.build(tmp_path / "documents", pages)
+    table = hashing.hashing_table(index, ngrams, frequent=100, number=9, seed=1).set_index("example")
+    expected = {1: {"black": 4, "holes": 3, "cats": 5, "sleep": 4}, 2: {"black holes": 3, "cats sleep": 4}}
+    assert table["documents"].to_dict() == expected[ngrams]
+    occurs = {
+        word: {place for place, text in enumerate(texts) if word in text.split()} for word in " ".join(texts).split()
+    }
+    for example, row in table.iterrows():
+        own = {place for place, text in enumerate(texts) if example in text}
+        dice = {word: 2 * len(own & each) / (len(own) + len(each)) for word, each in occurs.items() if word != example}
+        shown = dict(zip(row["nearest"].split(", "), map(float, row["dice"].split(", ")), strict=True))
+        assert shown == {word: pytest.approx(dice[word], abs=5e-4) for word in shown}
+        assert sorted(shown.values(), reverse=True) == list(shown.values())
+        assert min(shown.values()) >= max([0, *(dice[word] for word in dice if word not in shown)]) - 5e-4
+    one, other = (hashing.hashing_table(index, ngrams, 100, 1, seed) for seed in (1, 1))
+    assert len(one) == 1
+    pd.testing.assert_frame_equal(one, other)
+
+
 def test_across_languages(languages):
     nine, ten = read(languages, "table9-collection"), read(languages, "table10-collection")
     assert len(nine) == 16
