@@ -18,10 +18,10 @@ from scale import Memory
 from scipy.sparse import csr_array
 
 import pt_neural as pn
+from pt_neural.datasets.docnos import DocnoTable, DocnoWriter
 from pt_neural.rankers.kept.term_vectors import TermVectors
 from pt_neural.rankers.retriever import search
 from pt_neural.rankers.vectors import Vectors
-from pt_neural.text.docnos import DocnoTable, DocnoWriter
 
 DIMENSIONS = 32
 WORDS, LENGTH = 50_000, 20  # distinct words, and words of a document

@@ -25,7 +25,7 @@ _HOMES = {
     "Training": "pt_neural.training",
     "explain": "pt_neural.explain",
     "on_ray": "pt_neural.cluster",
-    "pseudo_queries": "pt_neural.datasets.pseudo_queries",
+    "pseudo_queries": "pt_neural.training.pseudo_queries",
     "rankers": "pt_neural.catalogue",
     "tune_alpha": "pt_neural.experiment",
     "verify": "pt_neural.verification",

@@ -558,6 +558,8 @@ ORDERINGS = [
             ("DSSM is better than BM25", "DSSM (in-batch)", NOT_KNOWN),
             ("PLSA is better than BM25", "PLSA (T=100)", NO_BETTER_WORDS.format("four of five")),
             ("LDA (here: of 100 topics) is better than BM25", "LDA (T=100)", NO_BETTER_WORDS.format("all five")),
+            ("PLSA of 500 topics is better than BM25", "PLSA (T=500)", NOT_KNOWN),
+            ("LDA of 500 topics is better than BM25", "LDA (T=500)", NOT_KNOWN),
             ("BLTM is better than BM25", "BLTM", NOT_KNOWN),
             ("the translation of words is better than BM25", "WTM", NOT_KNOWN),
             ("the translation of phrases is better than BM25", "PTM (maxlen=3)", NOT_KNOWN),
@@ -638,6 +640,8 @@ ORDERINGS = [
     Ordering("CLSM", "Table 5", "BLTM is better than LDA", *CLSM, "BLTM", "LDA (T=100)"),
     Ordering("CLSM", "Table 5", "BLTM is better than PLSA", *CLSM, "BLTM", "PLSA (T=100)"),
     Ordering("CLSM", "Table 5", "LDA is better than PLSA", *CLSM, "LDA (T=100)", "PLSA (T=100)"),
+    Ordering("CLSM", "Table 5", "LDA is better than PLSA, of 500 topics", *CLSM, "LDA (T=500)", "PLSA (T=500)"),
+    Ordering("CLSM", "Table 5", "LDA is better with 500 topics than with 100", *CLSM, "LDA (T=500)", "LDA (T=100)"),
     Ordering("CLSM", "Table 5", "PLSA is better than the unigram model", *CLSM, "PLSA (T=100)", "ULM, words as below"),
     Ordering("CLSM", "Table 5", "LDA is better than the unigram model", *CLSM, "LDA (T=100)", "ULM, words as below"),
     Ordering("CLSM", "Table 5", "BLTM is better than the unigram model", *CLSM, "BLTM", "ULM, words as below"),
@@ -924,6 +928,9 @@ ORDERINGS = [
             ("full W is better than TFIDF", "1: full", "tfidf", NOT_KNOWN),
             ("sparse W of 100 weights a row is better than TFIDF", "1: sparse-100", "tfidf", NOT_KNOWN),
             ("TFIDF is better with LSA added", "1: mixture", "tfidf", LEAST_RANK_LOSS),
+            ("U'V + I is better than sparse W of 1,000 weights a row", LOW_RANK, "sparse-1000", NOT_KNOWN),
+            ("U'V + I is better than sparse W of 10 weights a row", LOW_RANK, "sparse-10", NOT_KNOWN),
+            ("sparse W is better with 100 weights a row than with 10", "1: sparse-100", "sparse-10", NOT_KNOWN),
         )
     ),
     Ordering(
@@ -1047,10 +1054,16 @@ ORDERINGS = [
         reported=False,
     ),
     *(
+        Ordering(
+            *("SSI", "Table 5", f"for queries of {k} keywords, U'V + I is better than {name}", *SSI),
+            *(f"5, k = {k}: low-rank", f"5, k = {k}: {row}", "MAP"),
+        )
+        for k in (5, 10, 20)
+        for name, row in (("TFIDF", "tfidf"), ("TFIDF with LSA", "mixture"), ("U'U + I", "symmetric"))
+    ),
+    *(
         Ordering("SSI", f"Table {table}", says, *SSI, *(f"{table}, k = 10: {row}" for row in rows), "MAP")
         for table, says, rows in (
-            (5, "for queries of 10 keywords, U'V + I is better than TFIDF", ("low-rank", "tfidf")),
-            (5, "for queries of 10 keywords, U'V + I is better than U'U + I", ("low-rank", "symmetric")),
             (6, "with all words, for queries of 10 keywords, U'V + I is better than TFIDF", ("low-rank", "tfidf")),
             (
                 6,
@@ -1167,7 +1180,6 @@ ORDERINGS = [
         for table, k, says, better, worse in (
             (1, "", "TFIDF is better than LSA", "tfidf", "lsa"),
             (2, "", "hash kernels of 6 million are better than of 1 million", "hash-6M", "hash-1M"),
-            (5, ", k = 10", "for queries of 10 keywords, U'V + I is better than TFIDF with LSA", "low-rank", "mixture"),
             (
                 6,
                 ", k = 10",

@@ -17,6 +17,7 @@ import pyterrier as pt
 
 from pt_neural._arguments import checked_number
 from pt_neural._artifacts import atomic_directory, write_metadata
+from pt_neural.datasets.documents import read_documents, with_bar
 
 KIND = {"type": "corpus_shards", "format": "pt_neural"}
 DOCNO_NAMES = ("docno", "_id", "id")  # the first of them that a record has names its document
@@ -99,8 +100,6 @@ class CorpusShards:
             FileExistsError: If the folder exists and ``overwrite`` is false, or if it holds something else.
             ValueError: If a docno is missing or occurs twice, or if there are no documents.
         """
-        from pt_neural.text.corpus import read_documents, with_bar  # the room above knows what a document is
-
         size = checked_number("documents_per_shard", documents_per_shard, int, least=1)
         directory = Path(directory).expanduser()
         documents = with_bar(read_documents(corpus), corpus, desc=f"spooling {directory.name}", verbose=verbose)

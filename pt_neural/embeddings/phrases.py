@@ -13,9 +13,9 @@ from pt_neural._arguments import checked_number
 from pt_neural._artifacts import atomic_directory, read_metadata, unchanged, write_metadata
 from pt_neural._files import ArtifactError, read_object, write_json
 from pt_neural._frames import validated
+from pt_neural.datasets.documents import with_bar
 from pt_neural.embeddings.train import token_lists
 from pt_neural.text import TEXT_FIELDS, tokenise
-from pt_neural.text.corpus import with_bar
 
 JOINT = "\u0332"  # a combining low line, at which tokenise() does not split: "new" and "york" become "new̲york"
 FILE = "phrases.json"

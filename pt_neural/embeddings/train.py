@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
+from pt_neural.datasets.documents import with_bar
 from pt_neural.text import PackedSequences, Vocabulary, frame_texts, join_fields, tokenise
-from pt_neural.text.corpus import TermSpool, load_sequences, with_bar
+from pt_neural.text.term_spool import TermSpool, load_sequences
 
 _FREQUENT = 30  # a word that occurs more often is skipped at random
 _LONGEST = 10_000  # gensim drops the words of a sequence beyond this many

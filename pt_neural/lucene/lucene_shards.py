@@ -14,12 +14,12 @@ from pt_neural._artifacts import METADATA, atomic_directory, read_metadata, refu
 from pt_neural.cluster.building import build_by_shards, require_shards_for
 from pt_neural.cluster.workers import Workers
 from pt_neural.datasets.corpus_shards import CorpusShards
+from pt_neural.datasets.docnos import DocnoTable, DocnoWriter
 from pt_neural.lucene.index.indexer import LuceneIndexer
 from pt_neural.lucene.index.reader import DOCNOS_FOLDER
 from pt_neural.lucene.lucene_index import LuceneIndex
 from pt_neural.lucene.ray_shards import RayShards
 from pt_neural.lucene.searchable import SearchableIndex
-from pt_neural.text.docnos import DocnoTable, DocnoWriter
 
 KIND = {"type": "sparse_index", "format": "lucene_shards"}
 

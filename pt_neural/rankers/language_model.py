@@ -18,13 +18,13 @@ from pt_neural._arguments import checked_number
 from pt_neural._artifacts import atomic_directory, unchanged
 from pt_neural._files import ArtifactError, read_tensors, write_tensors
 from pt_neural._temporary import Spool
+from pt_neural.datasets.docnos import DocnoTable
 from pt_neural.rankers.kept.kept import Kept
 from pt_neural.rankers.options import RepresentationOptions
 from pt_neural.rankers.ranker import require_forward_index, require_same_fields
 from pt_neural.rankers.representation import RepresentationRanker
 from pt_neural.text import ForwardIndex, PackedSequences, Vocabulary, tokenise_packed
 from pt_neural.text.counts import bag_of_words
-from pt_neural.text.docnos import DocnoTable
 from pt_neural.text.vocabulary import LastVocabulary, OwnIds
 
 UNSEEN = 0.5  # occurrences in the collection of a word of training queries alone

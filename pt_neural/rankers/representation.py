@@ -17,6 +17,7 @@ from pt_neural._frames import validated, vectors_in, with_scores
 from pt_neural.cluster.building import build_by_shards, require_shards_for
 from pt_neural.cluster.workers import Workers
 from pt_neural.datasets.corpus_shards import CorpusShards
+from pt_neural.datasets.documents import read_documents, with_bar
 from pt_neural.rankers.columns import accept_candidates, accept_text, distinct_queries
 from pt_neural.rankers.kept.kept import Kept
 from pt_neural.rankers.kept.vectors import VectorTable
@@ -31,8 +32,7 @@ from pt_neural.rankers.vectors import (
     require_same_dimensions,
     stacked,
 )
-from pt_neural.text import ForwardIndex, PackedSequences, Vocabulary, read_documents
-from pt_neural.text.corpus import with_bar
+from pt_neural.text import ForwardIndex, PackedSequences, Vocabulary
 
 if TYPE_CHECKING:
     from pyterrier_dr import FlexIndex

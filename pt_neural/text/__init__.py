@@ -17,7 +17,6 @@ _FILES = {
     "join_fields": "tokens",
     "pack_fields": "tokens",
     "pack_texts": "tokens",
-    "read_documents": "corpus",
     "token_spans": "tokens",
     "tokenise": "tokens",
     "tokenise_packed": "tokens",

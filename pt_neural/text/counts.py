@@ -11,9 +11,10 @@ import pyterrier as pt
 from scipy.sparse import csr_array
 
 from pt_neural._temporary import SparseBlocks
-from pt_neural.text.corpus import TermSpool, load_sequences, read_documents, with_bar
+from pt_neural.datasets.documents import read_documents, with_bar
 from pt_neural.text.forward_index import ForwardIndex
 from pt_neural.text.packed import PackedSequences, offsets_of
+from pt_neural.text.term_spool import TermSpool, load_sequences
 from pt_neural.text.tokens import TEXT_FIELDS, join_fields, tokenise, tokenise_packed
 from pt_neural.text.vocabulary import Vocabulary
 

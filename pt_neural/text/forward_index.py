@@ -23,9 +23,10 @@ from pt_neural._files import ArtifactError, GrowingArray, is_count, load_array, 
 from pt_neural.cluster.building import build_by_shards, require_shards_for
 from pt_neural.cluster.workers import Workers
 from pt_neural.datasets.corpus_shards import CorpusShards
-from pt_neural.text.corpus import TermSpool, load_sequences, read_documents, with_bar
-from pt_neural.text.docnos import DocnoTable, DocnoWriter, docno_table
+from pt_neural.datasets.docnos import DocnoTable, DocnoWriter, docno_table
+from pt_neural.datasets.documents import read_documents, with_bar
 from pt_neural.text.packed import PackedSequences
+from pt_neural.text.term_spool import TermSpool, load_sequences
 from pt_neural.text.tokens import FIELD_END, TEXT_FIELDS, join_fields, tokenise
 from pt_neural.text.vocabulary import Vocabulary
 

@@ -8,8 +8,8 @@ import pyterrier as pt
 import pytest
 
 from pt_neural._files import ArtifactError
+from pt_neural.datasets.docnos import DocnoTable
 from pt_neural.text import ForwardIndex, Vocabulary, tokenise
-from pt_neural.text.docnos import DocnoTable
 
 
 def build(path, corpus, **options):
@@ -42,7 +42,7 @@ def test_counts_equal_a_vocabulary_built_in_memory(index, corpus):
 
 
 def test_blocks_do_not_show(tmp_path, corpus, index, monkeypatch):
-    monkeypatch.setattr("pt_neural.text.corpus._BLOCK", 7)
+    monkeypatch.setattr("pt_neural.text.term_spool._BLOCK", 7)
     small = build(tmp_path / "small", corpus)
     assert small.vocabulary.terms == index.vocabulary.terms
     assert small.vocabulary.document_frequency.tolist() == index.vocabulary.document_frequency.tolist()
@@ -136,8 +136,8 @@ def test_ends_of_fields_are_kept(index, corpus, tmp_path):
 
 
 def test_memory_for_a_document_is_a_few_bytes(tmp_path, monkeypatch):
-    for name in ("corpus._BLOCK", "docnos.BLOCK", "forward_index._BLOCK"):
-        monkeypatch.setattr(f"pt_neural.text.{name}", 500)
+    for name in ("text.term_spool._BLOCK", "datasets.docnos.BLOCK", "text.forward_index._BLOCK"):
+        monkeypatch.setattr(f"pt_neural.{name}", 500)
 
     def peak(number: int) -> int:
         corpus = ({"docno": f"document-{i}", "text": f"w{i % 7} w{i % 5}"} for i in range(number))

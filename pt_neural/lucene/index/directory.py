@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 
 from pt_neural._artifacts import recover
+from pt_neural.datasets.docnos import DocnoTable
 from pt_neural.lucene.index.analysis import Analysis
 from pt_neural.lucene.index.opened import LatestOpened
 from pt_neural.lucene.index.reader import DOCNOS_FOLDER, FieldOptions, Reader, open_reader
-from pt_neural.text.docnos import DocnoTable
 
 CONTENTS = "contents"  # Anserini's field of all text
 

@@ -11,6 +11,8 @@ import pandas as pd
 import pyterrier as pt
 
 from pt_neural._artifacts import atomic_directory, refuse_existing, write_metadata
+from pt_neural.datasets.docnos import DocnoTable
+from pt_neural.datasets.documents import documents_of, read_documents, with_bar
 from pt_neural.lucene.index.analysis import Analysis
 from pt_neural.lucene.index.anserini import KIND, parse_options, storage_flags
 from pt_neural.lucene.index.directory import IndexDirectory
@@ -30,8 +32,6 @@ from pt_neural.lucene.java.handles import (
 )
 from pt_neural.lucene.java.jackson import MAPPER, json_mapper
 from pt_neural.lucene.java.jvm import MORE_HEAP, in_java, java_class, refuse_if_out_of_files
-from pt_neural.text.corpus import documents_of, read_documents, with_bar
-from pt_neural.text.docnos import DocnoTable
 from pt_neural.text.tokens import join_fields
 
 CHUNK, CHUNK_BYTES = 500, 16_000_000  # documents per Java call, and bytes of their JSON

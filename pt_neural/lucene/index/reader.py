@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from pt_neural._files import ArtifactError
+from pt_neural.datasets.docnos import DocnoTable, DocnoWriter
 from pt_neural.lucene.index.analysis import Analysis
 from pt_neural.lucene.index.opened import LatestOpened
 from pt_neural.lucene.index.statistics import Statistics
@@ -34,7 +35,6 @@ from pt_neural.lucene.java.handles import (
     static,
 )
 from pt_neural.lucene.java.jvm import in_java, java_class, naming
-from pt_neural.text.docnos import DocnoTable, DocnoWriter
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -27,12 +27,12 @@ from pt_neural._files import (
     write_json,
 )
 from pt_neural._frames import validated
+from pt_neural.datasets.docnos import DocnoTable
 from pt_neural.lucene.index.directory import IndexDirectory
 from pt_neural.lucene.index.opened import LatestOpened
 from pt_neural.lucene.index.reader import DOCNOS_FOLDER, SEPARATOR, Reader, look_up, open_reader, remembered
 from pt_neural.lucene.java.handles import bind, chain, function, method
 from pt_neural.lucene.java.jvm import in_java, naming
-from pt_neural.text.docnos import DocnoTable
 from pt_neural.text.tokens import TEXT_FIELDS
 
 TEXT_FOLDER = "text"

@@ -13,9 +13,9 @@ import pyterrier as pt
 
 from pt_neural._artifacts import METADATA, atomic_directory, opened_lazily, read_metadata, unchanged, write_metadata
 from pt_neural._files import ArtifactError, GrowingArray, create_array, finite, is_count, load_array, rise, write_array
+from pt_neural.datasets.docnos import DocnoTable
 from pt_neural.rankers.kept.kept import FINGERPRINT, Kept
 from pt_neural.text import ForwardIndex
-from pt_neural.text.docnos import DocnoTable
 from pt_neural.text.packed import offsets_of, ranges
 
 Kind = Literal["float16", "int8"]

@@ -11,7 +11,7 @@ import numpy as np
 
 from pt_neural._artifacts import METADATA
 from pt_neural._files import read_object
-from pt_neural.text.docnos import DocnoTable
+from pt_neural.datasets.docnos import DocnoTable
 
 FINGERPRINT = "model_fingerprint"  # in the metadata
 

@@ -14,11 +14,11 @@ from scipy.sparse import csr_array
 
 from pt_neural._artifacts import METADATA, atomic_directory, opened_lazily, read_metadata, write_metadata
 from pt_neural._files import ArtifactError, GrowingArray, create_array, is_count, load_array, rise, write_array
+from pt_neural.datasets.docnos import DocnoTable, DocnoWriter, docno_table
 from pt_neural.rankers.kept.kept import FINGERPRINT, Kept
 from pt_neural.rankers.kept.stored_rows import StoredRows
 from pt_neural.rankers.kept.vectors import Batches, VectorTable
 from pt_neural.rankers.vectors import Vectors
-from pt_neural.text.docnos import DocnoTable, DocnoWriter, docno_table
 from pt_neural.text.packed import offsets_of, ranges
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ import numpy as np
 
 from pt_neural._artifacts import METADATA, atomic_directory, opened_lazily
 from pt_neural._files import ArtifactError, is_count, read_object, reading, write_json
+from pt_neural.datasets.docnos import OFFSETS, DocnoTable, DocnoWriter, docno_table
 from pt_neural.rankers.kept.kept import FINGERPRINT, Kept
 from pt_neural.rankers.vectors import Vectors
-from pt_neural.text.docnos import OFFSETS, DocnoTable, DocnoWriter, docno_table
 
 if TYPE_CHECKING:
     from pyterrier_dr import FlexIndex

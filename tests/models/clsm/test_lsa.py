@@ -289,8 +289,8 @@ def test_a_large_matrix_has_the_vectors_of_scikit_learn():
 
 def test_memory_does_not_grow_with_the_documents(monkeypatch):
     monkeypatch.setattr("pt_neural.text.counts._BLOCK", 200)
-    monkeypatch.setattr("pt_neural.text.corpus._BLOCK", 4000)
-    monkeypatch.setattr("pt_neural.text.docnos.BLOCK", 200)
+    monkeypatch.setattr("pt_neural.text.term_spool._BLOCK", 4000)
+    monkeypatch.setattr("pt_neural.datasets.docnos.BLOCK", 200)
     words = [f"w{number}" for number in range(50)]
 
     def peak(number: int) -> int:

@@ -73,7 +73,7 @@ def test_a_docno_that_occurs_twice_leaves_nothing(tmp_path):
 
 
 def test_memory_for_a_document_is_a_few_bytes(tmp_path, monkeypatch):
-    monkeypatch.setattr("pt_neural.text.docnos.BLOCK", 500)
+    monkeypatch.setattr("pt_neural.datasets.docnos.BLOCK", 500)
 
     def peak(number: int) -> int:
         tracemalloc.start()

@@ -19,8 +19,9 @@ import pyterrier as pt
 from pt_neural._arguments import checked_choice, checked_number
 from pt_neural._artifacts import atomic_directory
 from pt_neural._frames import require_columns
+from pt_neural.datasets.documents import read_documents
 from pt_neural.datasets.folder import FolderDataset
-from pt_neural.text import read_documents, tokenise
+from pt_neural.text import tokenise
 from pt_neural.text.tokens import token_spans
 
 Kind = Literal["title", "sentence", "span", "anchor", "bm25"]

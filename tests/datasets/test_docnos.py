@@ -7,8 +7,8 @@ import pytest
 
 from pt_neural._files import ArtifactError
 from pt_neural._frames import tie_order
-from pt_neural.text import docnos as module
-from pt_neural.text.docnos import OFFSETS, DistinctDocnos, DocnoTable, DocnoWriter, hash_docnos
+from pt_neural.datasets import docnos as module
+from pt_neural.datasets.docnos import OFFSETS, DistinctDocnos, DocnoTable, DocnoWriter, hash_docnos
 
 HOSTILE = ["d1", "D1", "007", "7", "07", "é", "日本", "d 1", " d1", "d1\t", "x" * 30_000, "d1\r", "-1", "nan", "None"]
 
