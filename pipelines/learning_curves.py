@@ -36,7 +36,10 @@ ALL = {
     "SSI": ModelSpec("SSI", pn.SSI),
     "DRMM": ModelSpec("DRMM", pn.DRMM),
     "KNRM": ModelSpec("KNRM", pn.KNRM),
-    **{name: ModelSpec(name, getattr(pn, name)) for name in ("BLTM", "WordTranslation", "PhraseTranslation")},
+    **{
+        name: ModelSpec(name, getattr(pn, name))
+        for name in ("BLTM", "WordTranslation", "PhraseTranslation", "ARCI", "ARCII", "MVLSTM")
+    },
 }
 
 

@@ -4,8 +4,8 @@ Each trial draws settings from the model's choices, trains on a sample of the tr
 candidates of the dev queries, alone and mixed with BM25's scores (the best of eleven weights, so that this column
 flatters all trials alike). The first trial of each model has the settings of its class, and a few models have others
 that are tried before those at random. Such tables on the collection debian chose the recipes of DSSM, Duet and
-Match-Tensor for few queries, and on neural:pydocs and cpp-docs/keywords those of MatchPyramid and ANMM; see ``recipe``
-of the rankers.
+Match-Tensor for few queries, and on neural:pydocs and cpp-docs/keywords those of MatchPyramid, PACRR, DRMMTKS and ANMM;
+see ``recipe`` of the rankers.
 """
 
 import argparse
