@@ -24,9 +24,9 @@ so compare orders of magnitude. ConvKNRM, TK, MVLSTM, POSIT-DRMM, ARC-I and ARC-
 documents, but read them anew here. Rocchio expands the queries of TFIDF, and TopicCosine compares the topics of LDA.
 
 Mix what you take with a BM25 that is tuned on dev queries: by themselves, only TK and the two translation models are
-above it on all three collections, but the mixtures of 25 of 30 rankers are. For the best re-ranking, take Match-Tensor,
-TK, MatchPyramid, KNRM or the Duet. With little time, take a translation model, or DSSM, which also retrieves from the
-whole collection.
+above it on all three collections, but the mixtures of 26 of 31 rankers are. For the best re-ranking, take Match-Tensor
+(SSM adds nothing to it here), TK, MatchPyramid, KNRM or the Duet. With little time, take a translation model, or DSSM,
+which also retrieves from the whole collection.
 """
 PICTURE = "rankers.png"
 ALONE, MIXED, FIT, QUERY, SIZE = "alone", "mixed", "fit, s", "ms a query", "MB"  # of the tables of costs

@@ -48,8 +48,8 @@ A finding is a *main* one if the paper puts it forward in its abstract, in its i
 in its conclusions; the column names one of these places. The others are stated in the body of the paper, or can be seen
 only in its tables. The main ones were chosen from the text of the papers alone, by two language models that were not
 shown how the findings come out here; they agreed on 96 of 98, and the two that only one of them chose do not count as
-main. The finding on shared networks and eleven others, which the papers state in their bodies or tables, were added
-later.
+main. Findings on shared networks, on queries of 5 and 20 keywords and others that the papers state in their bodies or
+tables were added later.
 
 SSI scores by q'Wd. W is full, diagonal, sparse, or U'V + I, where U and V have N rows. In (U'V)_n + I, they have
 columns only for the n most frequent words. Hash kernels share a table of weights. Correlated hashing, in the paper's
@@ -65,7 +65,7 @@ Findings of the papers that are not in this table:
 
 - **DESM**: the click-based test set (Tables 3 and 4), since these collections have no clicks. The distributions of
   features and of errors (Figures 4 and 5) are pictures of `pipelines.desm`.
-- **CLSM**: more negatives (J = 50 against 4) and topic models with 500 topics, not run for want of time; that
+- **CLSM**: more negatives for CLSM (J = 50 against 4) and topic models with 500 topics, not run for want of time; that
   a window of 5 adds nothing to one of 3, which is a claim of no difference (see Table 6 below).
 - **Duet**: the difference between the weighted and the unweighted test set (Table 2), since these queries have no
   frequencies; the local part against term dependencies (section 5), whose order differs between the two test sets;
@@ -73,8 +73,9 @@ Findings of the papers that are not in this table:
 - **Match-Tensor**: the area under the ROC curve and expected reciprocal rank (Figure 4), which are among the tables
   below, except for SSM, whose training changed since; convolutions in the models with SSM (Table 3); examples (Table
   5); that adding SSM to Match-Tensor hardly helps (section 6.5), a claim of no difference.
-- **SSI**: sparse W of 1,000 or 10 weights a row, N = 500, queries of 5 or 20 keywords and larger dictionaries (except
-  for U'V + I and full W, see the checks), which the pipeline makes but which take too long for this page;
+- **SSI**: sparse W of 1,000 or 10 weights a row, N = 500 and larger dictionaries (except for U'V + I and full W, see
+  the checks), which the pipeline makes but which take too long for this page; examples of words and 2-grams (Tables 7
+  and 8), which are shown below;
   advertisements (Table 11), which are private, so that titles stand for them; that equation 10 helps with few pairs
   across languages (section 4.3), where checks are of all pairs; overfitting (Figure 2), which the picture below shows
   within one language. As in the paper, the dev rank loss rises again in long training on 1% of the links, but hardly

@@ -776,16 +776,12 @@ ORDERINGS = [
         "Match-Tensor+SSM",
         "Match-Tensor(exact only)+SSM",
     ),
-    Ordering(
-        "Match-Tensor",
-        "Table 3",
-        "bi-LSTMs are better than convolutions for Match-Tensor",
-        *MATCH_TENSOR,
-        "Match-Tensor",
-        "Match-Tensor, CNN",
-    ),
-    Ordering(
-        "Match-Tensor", "Table 3", "bi-LSTMs are better than convolutions for SSM", *MATCH_TENSOR, "SSM", "SSM, CNN"
+    *(
+        Ordering(
+            *("Match-Tensor", "Table 3", f"bi-LSTMs are better than convolutions for {model}", *MATCH_TENSOR),
+            *(model, f"{model}, CNN"),
+        )
+        for model in ("Match-Tensor", "SSM", "Match-Tensor+SSM", "Match-Tensor(exact only)+SSM")
     ),
     *(
         Ordering(
