@@ -116,7 +116,9 @@ def main() -> None:
     arguments.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS), help="what to train")
     arguments.add_argument("--sizes", nargs="+", choices=list(SIZES), default=list(SIZES), help="training queries")
     arguments.add_argument("--trials", type=int, default=8, help="settings to try for each model and size")
-    arguments.add_argument("--epochs", type=int, default=40, help="maximum number of epochs; patience is 3")
+    arguments.add_argument(
+        "--epochs", type=int, default=40, help="maximum number of epochs; patience is 3 (DRMMTKS: 12)"
+    )
     arguments.add_argument("--minutes", type=int, default=5, help="longest time that a trial may train")
     arguments.add_argument("--queries", type=int, default=500, help="dev queries")
     arguments.add_argument("--depth", type=int, default=50, help="candidates per query")

@@ -25,8 +25,8 @@ documents, but read them anew here. Rocchio expands the queries of TFIDF, and To
 
 Mix what you take with a BM25 that is tuned on dev queries: by themselves, only TK and the two translation models are
 above it on all three collections, but the mixtures of 26 of 31 rankers are. For the best re-ranking, take Match-Tensor
-(SSM adds nothing to it here), TK, MatchPyramid, KNRM or the Duet. With little time, take a translation model, or DSSM,
-which also retrieves from the whole collection.
+(SSM adds nothing on average here), TK, MatchPyramid, KNRM or the Duet. With little time, take a translation model, or
+DSSM, which also retrieves from the whole collection.
 """
 PICTURE = "rankers.png"
 ALONE, MIXED, FIT, QUERY, SIZE = "alone", "mixed", "fit, s", "ms a query", "MB"  # of the tables of costs

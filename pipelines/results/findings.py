@@ -48,8 +48,8 @@ A finding is a *main* one if the paper puts it forward in its abstract, in its i
 in its conclusions; the column names one of these places. The others are stated in the body of the paper, or can be seen
 only in its tables. The main ones were chosen from the text of the papers alone, by two language models that were not
 shown how the findings come out here; they agreed on 96 of 98, and the two that only one of them chose do not count as
-main. Findings on shared networks, on queries of 5 and 20 keywords and others that the papers state in their bodies or
-tables were added later.
+main. Findings on shared networks and on queries of 5 and 20 keywords, and others that the papers state only in their
+bodies or tables, were added later.
 
 SSI scores by q'Wd. W is full, diagonal, sparse, or U'V + I, where U and V have N rows. In (U'V)_n + I, they have
 columns only for the n most frequent words. Hash kernels share a table of weights. Correlated hashing, in the paper's

@@ -17,7 +17,8 @@ Table 1 also has rows in which a trained full or sparse W is truncated to the ne
 dimensions it needs.
 
 Tables 7 and 8 show which words stand for other words and for 2-grams in correlated hashing, for examples drawn at
-random among those that occur in at least 20 documents and in at most 1% of all.
+random among those that occur in at least 20 documents and in at most 1% of all, and whose words have only letters, at
+least four each.
 
 To see whether more data helps, some models of Tables 1 and 9 also learn from a quarter of the links or mates.
 """
@@ -269,10 +270,11 @@ class Results:
     def _save_hashing(self, number: int, ngrams: Literal[1, 2], kind: str) -> None:
         frequent = self.arguments.frequent_terms
         table = hashing_table(self.workspace.forward_index(), ngrams, frequent, EXAMPLES, self.arguments.seed)
-        about = f"{kind} drawn at random, and those of the {frequent:,} most frequent words with the highest DICE"
-        self.workspace.save_table(
-            f"table{number}", table, f"Table {number}, {about}. {self.workspace.collection.label}"
+        caption = (
+            f"Table {number}, {kind} drawn at random, and for each those of the {frequent:,} most frequent words with "
+            f"the highest DICE coefficients. {self.workspace.collection.label}"
         )
+        self.workspace.save_table(f"table{number}", table, caption)
 
     def save_table_9(self) -> None:
         """Queries in another language with limited dictionaries."""

@@ -8,7 +8,7 @@ import pandas as pd
 from pt_neural.models.ssi.features import CorrelatedHashing
 from pt_neural.text import ForwardIndex
 
-LEAST_DOCUMENTS, MOST_DOCUMENTS = 20, 0.01  # that an example occurs in: their number, and their share of all
+LEAST_DOCUMENTS, MOST_DOCUMENTS = 20, 0.01  # that an example occurs in: a number, and a share of all
 LETTERS = 4  # of each word of an example; shorter words are mostly function words
 SHOWN = 5  # nearest words, as in the paper
 
@@ -16,18 +16,20 @@ SHOWN = 5  # nearest words, as in the paper
 def hashing_table(
     documents: ForwardIndex, ngrams: Literal[1, 2], frequent: int, number: int, seed: int
 ) -> pd.DataFrame:
-    """Words or 2-grams, drawn at random, and the frequent words that occur most in the same documents.
+    """Words or 2-grams, drawn at random, and the frequent words with the highest DICE coefficients.
 
     Args:
         documents: Where they occur.
         ngrams: 1 for words, 2 for 2-grams.
         frequent: F, how many of the most frequent words may stand for others.
-        number: Examples to draw, among those that occur in at least 20 documents and in at most 1% of all.
+        number: Examples to draw, among those that occur in at least 20 documents and in at most 1% of all, and whose
+            words have only letters, at least four each.
         seed: Of the draw.
 
     Returns:
-        ``example, documents, nearest, dice``: the example, in how many documents it occurs, its five words by falling
-        DICE coefficient, without itself, and the coefficients; fewer rows if there are few such words or 2-grams.
+        ``example, documents, nearest, dice``: the example, in how many documents it occurs, at most five words by
+        falling DICE coefficient, the example itself excluded, and the coefficients; fewer rows if there are few such
+        words or 2-grams.
     """
     vocabulary = documents.vocabulary
     hashing = CorrelatedHashing.build(

@@ -33,7 +33,7 @@ def read_documents(corpus: Iterable[Mapping[str, Any]] | pd.DataFrame) -> Iterat
 
 
 def with_bar(documents: Iterable[Any], corpus: Any, *, desc: str, verbose: bool) -> Iterable[Any]:
-    """Pass on what is read of a corpus, with a progress bar unless the corpus has one, as those of PyTerrier may.
+    """Iterate over what is read from a corpus, with a progress bar unless the corpus shows its own, as PyTerrier's may.
 
     Example::
 

@@ -12,14 +12,14 @@ from pt_neural._files import GrowingArray, load_array
 from pt_neural.text.packed import PackedSequences
 from pt_neural.text.vocabulary import Vocabulary, rank_terms
 
-_BLOCK = 1 << 20  # terms held in memory
+_BLOCK = 1 << 20  # tokens held in memory
 
 
 class TermSpool:
     """Writes token lists to ``terms.npy`` and ``offsets.npy`` in an existing directory, counting terms as it goes.
 
-    Memory does not grow with the collection. A term's final id is known only once all terms are counted, so each term
-    gets a provisional number when it first appears, and :meth:`finish` renumbers the file.
+    Memory grows with the vocabulary, not with the number of tokens. A term's final id is known only once all terms are
+    counted, so each term gets a provisional number when it first appears, and :meth:`finish` renumbers the file.
     """
 
     def __init__(self, directory: Path):

@@ -43,8 +43,8 @@ class PACRR(MatchingRanker):
 
     Training is the paper's: a softmax over a relevant document and one other, with Adam; idf is ln((N + 1) / df) in the
     forward index or the training candidates. Words without a vector have a cosine of 1 with themselves. The recipes
-    for up to tens of thousands of queries train the word vectors, with a rate of 0.01 in the place of 0.001 and a
-    softmax with a gamma of 10, which did best of five settings on the dev queries of two collections.
+    for up to tens of thousands of queries train the word vectors, with a rate of 0.01 instead of 0.001 and a gamma of
+    10 in the softmax, which did best of five settings on the dev queries of two collections.
 
     Args:
         spaces: The word embeddings; 300 dimensions in the paper.
