@@ -65,8 +65,8 @@ Findings of the papers that are not in this table:
 
 - **DESM**: the click-based test set (Tables 3 and 4), since these collections have no clicks. The distributions of
   features and of errors (Figures 4 and 5) are pictures of `pipelines.desm`.
-- **CLSM**: more negatives for CLSM (J = 50 against 4) and topic models with 500 topics, not run for want of time; that
-  a window of 5 adds nothing to one of 3, which is a claim of no difference (see Table 6 below).
+- **CLSM**: more negatives for CLSM (J = 50 against 4), not run for want of time; that a window of 5 adds nothing to one
+  of 3, which is a claim of no difference (see Table 6 below).
 - **Duet**: the difference between the weighted and the unweighted test set (Table 2), since these queries have no
   frequencies; the local part against term dependencies (section 5), whose order differs between the two test sets;
   kinds of queries (Figure 5) and the similarity of models (Figure 6), which are shown below.

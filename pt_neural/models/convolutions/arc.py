@@ -17,7 +17,7 @@ from pt_neural.models.matching.layers import ContextNetwork, EncodingNetwork, In
 from pt_neural.models.matching.ranker import Embeddings, MatchingRanker
 from pt_neural.rankers.options import KeptInteractionOptions
 from pt_neural.rankers.readers.word_pairs import Matches
-from pt_neural.rankers.readers.word_sequences import WordSequences, WordTexts
+from pt_neural.rankers.readers.word_sequences import WordGroups, WordSequences, WordTexts
 
 IMAGES_AT_ONCE = 24  # that are read together, at least, if there are so many
 
@@ -108,7 +108,8 @@ class ARCII(MatchingRanker):
     margin of 1. The paper has 200 to 500 filters for single sentences; here there are 64, since every pair of a query
     word and a document word needs them.
 
-    :meth:`index` keeps the document's part of the first layer: as many numbers as it has filters, for each word.
+    :meth:`index` keeps the document's part of the first layer, pooled: as many numbers as it has filters, for each two
+    words.
 
     Args:
         spaces: The word embeddings; 50 dimensions in the paper.
@@ -273,16 +274,31 @@ class ARCIINetwork(ContextNetwork):
         """Values of the first layer before ReLU: (groups, documents, filters, query words, document words)."""
         return queries.mT[:, None, :, :, None] + documents.mT[:, :, :, None]
 
+    def num_rows(self, lengths: np.ndarray) -> np.ndarray:
+        """One for each two words."""
+        return (lengths + 1) // 2
+
+    def read_documents(self, texts: WordTexts) -> tuple[Tensor, Tensor]:
+        """The larger value of each two neighbours, document after document, and where each document starts.
+
+        The largest of 2 x 2 sums is the sum of the larger value of each side, so each side is pooled by itself.
+        """
+        return larger_of_two(*super().read_documents(texts))
+
+    def interaction(self, groups: WordGroups) -> Interaction:
+        """What the network sees of each pair of a batch, before pooling."""
+        queries = self.read_queries(groups.queries).take(groups.query_rows)
+        rows = self.encode("document", groups.documents)
+        return self.pair(queries, rows, groups.documents.offsets, groups.document_rows)
+
     def match(
         self, queries: Queries, rows: Tensor, offsets: Tensor, document_rows: Tensor, matches: Matches | None
     ) -> Tensor:
         """Scores of documents; see :meth:`EncodingNetwork.match`.
 
-        The largest of 2 x 2 sums is the sum of the larger value of each side, so each side is pooled by itself. Images
-        of similar length are read together, so that little of them is padding.
+        Images of similar length are read together, so that little of them is padding.
         """
-        queries, (rows, offsets) = self._pooled_queries(queries), larger_of_two(rows, offsets)
-        documents, scores = document_rows.flatten(), []
+        queries, documents, scores = self._pooled_queries(queries), document_rows.flatten(), []
         order = offsets.diff()[documents].argsort()
         for pairs in order.chunk(max(1, len(order) // IMAGES_AT_ONCE)):
             of_pairs = queries.take(pairs // document_rows.shape[1])
