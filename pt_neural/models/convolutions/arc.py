@@ -159,6 +159,10 @@ class ARCII(MatchingRanker):
         super()._check_settings()
         self.layers = checked_integers("layers", self.layers, least=1)
 
+    def _identity_parts(self) -> tuple[dict[str, np.ndarray], list[bytes]]:
+        arrays, parts = super()._identity_parts()
+        return arrays, [*parts, b"pooled"]  # as documents that were kept at first were not
+
     def make_network(self, reader: WordSequences) -> "ARCIINetwork":
         """A new network."""
         lengths = self.query_terms, self.document_terms
