@@ -5,7 +5,6 @@ from pt_neural import experiment as experiment
 from pt_neural.catalogue import rankers as rankers
 from pt_neural.cluster.on_ray import on_ray as on_ray
 from pt_neural.datasets.corpus_shards import CorpusShards as CorpusShards
-from pt_neural.datasets.pseudo_queries import pseudo_queries as pseudo_queries
 from pt_neural.embeddings.phrases import PhraseJoiner as PhraseJoiner
 from pt_neural.embeddings.spaces import EmbeddingSpaces as EmbeddingSpaces
 from pt_neural.experiment.alpha import tune_alpha as tune_alpha
@@ -46,6 +45,7 @@ from pt_neural.models.translation.phrases import PhraseTranslation as PhraseTran
 from pt_neural.models.translation.words import WordTranslation as WordTranslation
 from pt_neural.rankers.mixture import Mixture as Mixture
 from pt_neural.text.forward_index import ForwardIndex as ForwardIndex
+from pt_neural.training.pseudo_queries import pseudo_queries as pseudo_queries
 from pt_neural.training.settings import Training as Training
 from pt_neural.verification import verify as verify
 
