@@ -39,7 +39,7 @@ def hashing_table(
         bins=SHOWN + 1,
         ngrams=ngrams,
         sublinear_tf=False,
-        verbose=False,
+        verbose=True,
     )
     if ngrams == 1:
         names, frequencies = vocabulary.terms, vocabulary.document_frequency

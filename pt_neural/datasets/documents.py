@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sized
 from typing import Any
 
 import pandas as pd
+import pyterrier as pt
 
 from pt_neural.datasets.docnos import DistinctDocnos
 
@@ -39,8 +40,6 @@ def with_bar(documents: Iterable[Any], corpus: Any, *, desc: str, verbose: bool)
 
         documents = with_bar(read_documents(corpus), corpus, desc="reading", verbose=True)
     """
-    import pyterrier as pt
-
     total = len(corpus) if isinstance(corpus, Sized) else None
     waiting = [bar for bar in list(pt.tqdm._instances) if not bar.n and "documents" in str(bar.desc)]
     has_one = any(bar.total == total for bar in waiting)

@@ -459,7 +459,6 @@ def test_other_tables_and_figures(results):
     assert json.loads((results / "settings.json").read_text())["arguments"]["keywords"] == [3]
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("ngrams", [1, 2])
 def test_words_that_stand_for_others_are_those_of_the_highest_dice(tmp_path, monkeypatch, ngrams):
     monkeypatch.setattr(hashing, "LEAST_DOCUMENTS", 3)
@@ -486,6 +485,7 @@ def test_words_that_stand_for_others_are_those_of_the_highest_dice(tmp_path, mon
     pd.testing.assert_frame_equal(one, other)
 
 
+@pytest.mark.long
 def test_across_languages(languages):
     nine, ten = read(languages, "table9-collection"), read(languages, "table10-collection")
     assert len(nine) == 16

@@ -17,7 +17,7 @@ from pt_neural.models.matching.layers import ContextNetwork, EncodingNetwork, In
 from pt_neural.models.matching.ranker import Embeddings, MatchingRanker
 from pt_neural.rankers.options import KeptInteractionOptions
 from pt_neural.rankers.readers.word_pairs import Matches
-from pt_neural.rankers.readers.word_sequences import WordGroups, WordSequences, WordTexts
+from pt_neural.rankers.readers.word_sequences import WordSequences, WordTexts
 
 IMAGES_AT_ONCE = 24  # that are read together, at least, if there are so many
 
@@ -288,12 +288,6 @@ class ARCIINetwork(ContextNetwork):
         The largest of 2 x 2 sums is the sum of the larger value of each side, so each side is pooled by itself.
         """
         return larger_of_two(*super().read_documents(texts))
-
-    def interaction(self, groups: WordGroups) -> Interaction:
-        """What the network sees of each pair of a batch, before pooling."""
-        queries = self.read_queries(groups.queries).take(groups.query_rows)
-        rows = self.encode("document", groups.documents)
-        return self.pair(queries, rows, groups.documents.offsets, groups.document_rows)
 
     def match(
         self, queries: Queries, rows: Tensor, offsets: Tensor, document_rows: Tensor, matches: Matches | None

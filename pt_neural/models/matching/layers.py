@@ -342,7 +342,8 @@ class ContextNetwork(EncodingNetwork, MatchingNetwork):
     def interaction(self, groups: WordGroups) -> Interaction:
         """What the network sees of each pair of a batch."""
         queries = self.read_queries(groups.queries).take(groups.query_rows)
-        return self.pair(queries, *self.read_documents(groups.documents), groups.document_rows)
+        rows = self.encode("document", groups.documents)  # for each word, also where documents are kept pooled
+        return self.pair(queries, rows, groups.documents.offsets, groups.document_rows)
 
 
 class WindowSums(nn.Module):
