@@ -192,7 +192,8 @@ def pca(values: pd.DataFrame, kinds: Mapping[str, Kind] | None = None) -> System
 def label_points(ax: "Axes", points: np.ndarray, texts: Sequence[str], *, size: float = 8.0) -> None:
     """Write each text near its point, in the first place where it covers neither another text nor a point.
 
-    If there is no such place, the text takes the place where it covers least. A line joins a text to a distant point.
+    If there is no such place, the text takes the place where it covers least. A line joins a text to a distant
+    point, and to one that is not the nearest to it.
 
     Args:
         ax: Axes with their points and limits set.
@@ -214,7 +215,9 @@ def label_points(ax: "Axes", points: np.ndarray, texts: Sequence[str], *, size: 
         outside = _overlaps(boxes, boxes).diagonal() - _overlaps(boxes, frame[np.newaxis])[:, 0]
         chosen = int(np.argmin(np.round(covered + outside, 3)))
         taken = np.vstack([taken, boxes[chosen]])
-        _annotate(ax, text, point, places[chosen], size)
+        distances = _distances(boxes[chosen], middles)
+        joined = np.abs(places[chosen]).max() > 2 * GAP or distances.min() < _distances(boxes[chosen], middle)
+        _annotate(ax, text, point, places[chosen], size, joined=joined)
 
 
 def _extent(ax: "Axes", text: str, size: float) -> np.ndarray:
@@ -238,11 +241,15 @@ def _overlaps(boxes: np.ndarray, others: np.ndarray) -> np.ndarray:
     return np.maximum(high - low, 0).prod(axis=2)
 
 
-def _annotate(ax: "Axes", text: str, point: np.ndarray, place: np.ndarray, size: float) -> None:
+def _distances(box: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """How far points are from a box, of shape ``points.shape[:-1]``."""
+    return np.linalg.norm(np.maximum(0, np.maximum(box[:2] - points, points - box[2:])), axis=-1)
+
+
+def _annotate(ax: "Axes", text: str, point: np.ndarray, place: np.ndarray, size: float, *, joined: bool) -> None:
     across, up = np.sign(place)
     sides = {"ha": {1: "left", 0: "center", -1: "right"}[across], "va": {1: "bottom", 0: "center", -1: "top"}[up]}
-    distant = np.abs(place).max() > 2 * GAP
     line = {"arrowstyle": "-", "color": "#999999", "linewidth": 0.6, "shrinkA": 0, "shrinkB": RADIUS}
     line["relpos"] = ((1 - across) / 2, (1 - up) / 2)  # where the text begins
-    options = {"textcoords": "offset points", "size": size, "arrowprops": line if distant else None}
+    options = {"textcoords": "offset points", "size": size, "arrowprops": line if joined else None}
     ax.annotate(text, point, tuple(place), **options, **sides)

@@ -138,6 +138,22 @@ def test_labels_without_a_free_place_are_written_all_the_same(ax):
     assert any(text.arrow_patch for text in ax.texts), "a line joins distant labels to their points"
 
 
+def test_a_label_that_is_nearer_to_another_point_is_joined_to_its_own(ax):
+    points = np.random.default_rng(4).random((40, 2))
+    ax.set(xlim=(0, 1), ylim=(0, 1))
+    label_points(ax, points, [f"system number {number}" for number in range(40)])
+    ax.figure.draw_without_rendering()
+    middles, nearer = ax.transData.transform(points), []
+    for number, text in enumerate(ax.texts):
+        box = Text.get_window_extent(text)
+        outside = np.clip(middles, (box.x0, box.y0), (box.x1, box.y1)) - middles
+        distances = np.hypot(*outside.T)
+        if distances.min() < distances[number] - 0.5:
+            nearer.append(text)
+    assert nearer
+    assert all(text.arrow_patch for text in nearer)
+
+
 @pytest.mark.parametrize(
     ("names", "columns"),
     [

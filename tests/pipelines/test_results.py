@@ -309,6 +309,9 @@ def test_a_finding_is_undecided_only_if_zero_and_the_papers_difference_are_in_th
         assert low < 0 < high
         for times in re.findall(r"interval is (\d+) times as wide", each.orderings[0].reason):
             assert round((high - low) / difference) == int(times)
+        for times in re.findall(r"some (\d+) times as many", each.orderings[0].reason):
+            needed = ((high - low) / 2 / difference) ** 2  # for half of the interval to be as wide as the difference
+            assert needed == pytest.approx(int(times), rel=0.1)
         assert each.status == "undecided"
 
 

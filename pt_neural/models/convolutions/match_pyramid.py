@@ -258,7 +258,7 @@ def _largest_windows(
     cells = np.empty((query_words + window - 1, document_words + window - 1), dtype=np.float32)
     sums = np.empty((query_words, document_words), dtype=np.float32)
     best = np.empty(document_words, dtype=np.float32)  # in each column, over the rows of a query field
-    best_rows = np.empty(document_words, dtype=np.int32)
+    lefts, ends = np.empty(document_fields, dtype=np.int64), np.empty(document_fields, dtype=np.int64)
     for group, number in np.ndindex(documents.shape):
         query, document = queries[group], documents[group, number]
         first, start = row_starts[query], column_starts[document]
@@ -269,6 +269,8 @@ def _largest_windows(
             for column in range(width):
                 line[column] = of_row[columns[start + column]]
         height, width = max(1, height), max(1, width)
+        for field in range(document_fields):  # once, since divisions of integers are slow
+            lefts[field], ends[field] = field * width // document_fields, -(-(field + 1) * width // document_fields)
         for one_filter in range(filters):
             for row in range(height):
                 of_row = sums[row]
@@ -296,19 +298,17 @@ def _largest_windows(
                         for column in range(width):
                             of_row[column] += by_one * one[column]
             for query_field in range(query_fields):
-                top = query_field * height // query_fields
-                best[:width] = sums[top, :width]
-                best_rows[:width] = top
-                for row in range(top + 1, -(-(query_field + 1) * height // query_fields)):
+                top, bottom = query_field * height // query_fields, -(-(query_field + 1) * height // query_fields)
+                of_row = sums[top]
+                for column in range(width):
+                    best[column] = of_row[column]
+                for row in range(top + 1, bottom):
                     of_row = sums[row]
                     for column in range(width):
-                        value = of_row[column]
-                        replaces = value > best[column] or value != value  # nothing is above NaN, so it stays
-                        best[column] = value if replaces else best[column]
-                        best_rows[column] = row if replaces else best_rows[column]
+                        best[column] = np.maximum(best[column], of_row[column])  # NaN stays
                 has_nan = np.isnan(best[:width].sum())
                 for field in range(document_fields):
-                    left, end = field * width // document_fields, -(-(field + 1) * width // document_fields)
+                    left, end = lefts[field], ends[field]
                     place, value = left, best[left]
                     for column in range(left + 1, end):
                         if best[column] > value:
@@ -317,8 +317,13 @@ def _largest_windows(
                         for column in range(left, end):
                             if np.isnan(best[column]):
                                 place = column
+                    row, value = top, sums[top, place]
+                    for below in range(top + 1, bottom):  # without a branch that the processor would have to guess
+                        larger = sums[below, place] > value
+                        row = below if larger else row
+                        value = max(value, sums[below, place])
                     values[group, number, one_filter, field, query_field] = best[place]
-                    best_words[group, number, one_filter, field, query_field] = best_rows[place]
+                    best_words[group, number, one_filter, field, query_field] = row
                     best_places[group, number, one_filter, field, query_field] = place
     return values, best_words, best_places
 
