@@ -53,9 +53,19 @@ def results(run):
         for grid in (statistical.DEPENDENCIES, statistical.EXPANSION):
             for name, values in grid.items():
                 patch.setitem(grid, name, values[:2])
-        for key, spec in LEARNED.items():
-            patch.setitem(LEARNED, key, replace(spec, options=spec.options | SMALL[spec.model.__name__]))
+        make_small(patch)
         return run(clsm, *OPTIONS)
+
+
+@pytest.fixture
+def small_networks(monkeypatch):
+    """With the papers' sizes, the few steps below would take minutes."""
+    make_small(monkeypatch)
+
+
+def make_small(patch):
+    for key, spec in LEARNED.items():
+        patch.setitem(LEARNED, key, replace(spec, options=spec.options | SMALL[spec.model.__name__]))
 
 
 def run_file(results, setting, name):
@@ -154,6 +164,7 @@ def test_without_training_queries_it_says_what_to_do(run, test_only):
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("small_networks")
 def test_without_dev_queries_the_last_epoch_counts(run, folder, tmp_path):
     shutil.copytree(folder, tmp_path / "no-dev", ignore=shutil.ignore_patterns("dev.tsv"))
     options = ["--epochs", "1", "--batch-size", "16", "--models", "clsm", "bm25+clsm", "--windows"]
@@ -215,13 +226,12 @@ def test_learning_curves_have_a_line_per_seed_and_a_label_per_model():
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("small_networks")
 def test_pseudo_queries_train_where_there_are_no_others(run, test_only):
     options = ["--epochs", "1", "--models", "wtm", "dssm", "bm25+dssm", "--windows", "--pseudo-queries", "sentence"]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(LEARNED, "dssm", replace(LEARNED["dssm"], options=SMALL["DSSM"]))
-        with pytest.raises(ValueError, match="no document gives a query of kind 'sentence'"):
-            run(clsm, *options, dataset=test_only)
-        results = run(clsm, *options[:-1], "span", dataset=test_only)
+    with pytest.raises(ValueError, match="no document gives a query of kind 'sentence'"):
+        run(clsm, *options, dataset=test_only)
+    results = run(clsm, *options[:-1], "span", dataset=test_only)
     table = (results / "table5-all-documents.md").read_text()
     assert all(f"| {name} † |" in table for name in ("WTM", "DSSM (in-batch)", "BM25 + DSSM (in-batch)"))
     assert "| BM25 |" in table
