@@ -254,8 +254,9 @@ class RerankingRankers(TrainedRankers):
         self.negatives = arguments.negatives or (train and hard_negatives(train.qrels))
         self.grades = train and chosen_grades(arguments.grades, train.qrels, self.negatives)
 
-    def _spaces(self) -> pn.EmbeddingSpaces:
-        options = {"dim": self.arguments.dim, "seed": self.arguments.seed}
+    def _spaces(self, seed: int | None = None) -> pn.EmbeddingSpaces:
+        """Word embeddings of the documents, which all rankers start from; or of another training."""
+        options = {"dim": self.arguments.dim, "seed": self.arguments.seed if seed is None else seed}
         return self.workspace.spaces("documents", self.workspace.documents, **options)
 
     @property

@@ -55,19 +55,17 @@ class Rankers(RerankingRankers):
         if key in READ:
             return self._statistical.over_words_read(key)
         if key == "lsa":
-            ranker = self.workspace.lsa(self.arguments.dim, self.arguments.seed, self.documents.fields)
-        elif key == "desm":
-            ranker = self._desm()
-        else:
-            return self._statistical.systems(key)[1]
-        return self.candidates >> ranker
+            return self.candidates >> self.workspace.lsa(self.arguments.dim, self.arguments.seed, self.documents.fields)
+        if key == "desm":
+            return {seed: self.candidates >> self._desm(seed) for seed in self.arguments.seeds}
+        return self._statistical.systems(key)[1]
 
     @cached_property
     def _statistical(self) -> StatisticalRankers:
         return StatisticalRankers(self)
 
-    def _desm(self) -> pn.DESM:
-        return pn.DESM(self._spaces(), "in", "out", documents=self.documents, fields=self.documents.fields)
+    def _desm(self, seed: int) -> pn.DESM:
+        return pn.DESM(self._spaces(seed), "in", "out", documents=self.documents, fields=self.documents.fields)
 
     def _drmm(self) -> ModelSpec:
         return ModelSpec(NAMES["drmm"], pn.DRMM, self._training, {"spaces": self._spaces()})

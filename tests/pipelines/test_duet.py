@@ -111,9 +111,12 @@ def test_the_folder_tells_how_the_results_were_made(results):
 def test_without_training_queries_untrained_rows_remain(run, test_only):
     with pytest.raises(SystemExit, match=r"which local, duet learn from.*--models lsa sdm ql desm"):
         run(duet, "--models", "local", "duet", "ql", dataset=test_only)
-    results = run(duet, "--depth", "20", "--dim", "8", "--models", "ql", "sdm", "lsa", dataset=test_only)
-    assert pd.read_csv(results / "table2.csv")["system"].tolist() == ["LSA", "BM25", "SDM", "QL"]
-    assert pd.read_csv(results / "figure5-length.csv").columns.tolist()[2:] == ["LSA", "BM25", "SDM", "QL"]
+    options = ["--depth", "20", "--dim", "8", "--models", "ql", "sdm", "lsa", "desm", "--seeds", "13", "14"]
+    results = run(duet, *options, dataset=test_only)
+    names = ["LSA", "BM25", "SDM", "QL", "DESM IN-OUT"]
+    assert pd.read_csv(results / "table2.csv")["system"].tolist() == names
+    assert pd.read_csv(results / "figure5-length.csv").columns.tolist()[2:] == names
+    assert len(list((results / "runs").glob("DESM IN-OUT, seed *"))) == 2
     assert sorted(path.name for path in results.glob("*.png")) == ["figure5.png", "figure6.png", "table2.png"]
 
 
