@@ -24,7 +24,7 @@ means that the difference is significantly larger with the most queries than wit
 with more data even if it fails here.
 
 When does a ranker start to pay? Mixed with BM25, with 1,000 queries: all mixtures have a higher mean than BM25, except
-on debian/synopses those with SSI, with ARC-II and with the distributed part of the Duet. Alone, none reaches the tuned
+on debian/synopses those with SSI, ARC-II, MV-LSTM and the distributed part of the Duet. Alone, none reaches the tuned
 BM25 with 1,000 queries; with all of them, KNRM, Match-Tensor, DSSM and the Duet are above it on cpp-docs/keywords, and
 no network is on debian/synopses, where the translation models are level with it.
 """
