@@ -59,7 +59,7 @@ def results(run):
 
 @pytest.fixture
 def small_networks(monkeypatch):
-    """With the papers' sizes, the few steps below would take minutes."""
+    """With the sizes of the papers, training would take several times as long."""
     make_small(monkeypatch)
 
 
