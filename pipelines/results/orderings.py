@@ -933,9 +933,9 @@ ORDERINGS = [
             ("full W is better than TFIDF", "1: full", "tfidf", NOT_KNOWN),
             ("sparse W of 100 weights a row is better than TFIDF", "1: sparse-100", "tfidf", NOT_KNOWN),
             ("TFIDF is better with LSA added", "1: mixture", "tfidf", LEAST_RANK_LOSS),
-            ("U'V + I is better than sparse W of 1,000 weights a row", LOW_RANK, "sparse-1000", NOT_KNOWN),
+            ("U'V + I is better than sparse W of 1,000 weights a row", LOW_RANK, "sparse-1000", UNDECIDED),
             ("U'V + I is better than sparse W of 10 weights a row", LOW_RANK, "sparse-10", NOT_KNOWN),
-            ("sparse W is better with 100 weights a row than with 10", "1: sparse-100", "sparse-10", NOT_KNOWN),
+            ("sparse W is better with 100 weights a row than with 10", "1: sparse-100", "sparse-10", UNDECIDED),
         )
     ),
     Ordering(

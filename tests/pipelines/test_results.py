@@ -302,7 +302,7 @@ def test_a_finding_is_undecided_only_if_zero_and_the_papers_difference_are_in_th
     assert len(found) == len(orderings) > 0
     for each in found:
         text = paper_figures(each.orderings[0])
-        better, worse = (float(part.rstrip(" %")) for part in text.split(" against "))
+        better, worse = (float(part.partition("±")[0].rstrip(" %")) for part in text.split(" against "))
         low, high = each.mean.interval
         difference = (better - worse) / (100 if "%" in text else 1)
         assert low < difference < high
