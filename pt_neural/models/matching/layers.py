@@ -1,6 +1,7 @@
 """Layers that the later classics share: word vectors, matrices of similarities, and what pools them."""
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
@@ -134,7 +135,7 @@ class Interaction(NamedTuple):
     features: Tensor | None = None
 
 
-class MatchingNetwork(nn.Module):
+class MatchingNetwork(nn.Module, ABC):
     """Base of the networks whose score is a function of an :class:`Interaction`.
 
     Attributes:
@@ -143,9 +144,9 @@ class MatchingNetwork(nn.Module):
 
     piecewise_linear = False
 
+    @abstractmethod
     def score_cells(self, interaction: Interaction) -> Tensor:
         """Scores, float32 of shape (groups, documents); cells that the mask leaves out make no difference."""
-        raise NotImplementedError
 
 
 class SimilarityNetwork(MatchingNetwork):
@@ -243,7 +244,7 @@ class SimilarityNetwork(MatchingNetwork):
         return vectors / self.vectors.dim**0.5 if self.similarity == "dot" else F.normalize(vectors, dim=-1)
 
 
-class EncodingNetwork(nn.Module):
+class EncodingNetwork(nn.Module, ABC):
     """Base of the networks that read each text by itself before they match two texts.
 
     Documents are read without the query: they can be read once for all queries, and kept.
@@ -261,18 +262,19 @@ class EncodingNetwork(nn.Module):
         super().__init__()
         self.vectors = vectors
 
+    @abstractmethod
     def num_rows(self, lengths: np.ndarray) -> np.ndarray:
         """Number of rows that represent documents of these lengths in words."""
-        raise NotImplementedError
 
+    @abstractmethod
     def read_queries(self, texts: WordTexts) -> Queries:
         """The queries as they are matched with documents."""
-        raise NotImplementedError
 
+    @abstractmethod
     def read_documents(self, texts: WordTexts) -> tuple[Tensor, Tensor]:
         """Rows, document after document, and where each document starts."""
-        raise NotImplementedError
 
+    @abstractmethod
     def match(
         self, queries: Queries, rows: Tensor, offsets: Tensor, document_rows: Tensor, matches: Matches | None
     ) -> Tensor:
@@ -285,7 +287,6 @@ class EncodingNetwork(nn.Module):
             document_rows: Documents of each group, int64 of shape (groups, documents).
             matches: Exact matches of each pair, group after group; None for a network that does not use them.
         """
-        raise NotImplementedError
 
     def forward(self, groups: WordGroups) -> Tensor:
         """Scores, float32 of shape (groups, documents)."""
@@ -296,13 +297,13 @@ class EncodingNetwork(nn.Module):
 class ContextNetwork(EncodingNetwork, MatchingNetwork):
     """Base of the networks that read the words of a text in their context, and match each two words of two texts."""
 
+    @abstractmethod
     def encode(self, side: Literal["query", "document"], texts: WordTexts) -> Tensor:
         """A row for each word of each text, of shape (words, columns)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def cells(self, queries: Tensor, documents: Tensor) -> Tensor:
         """Cells of (groups, query words, columns) with (groups, documents, document words, columns)."""
-        raise NotImplementedError
 
     def num_rows(self, lengths: np.ndarray) -> np.ndarray:
         """One for each word."""

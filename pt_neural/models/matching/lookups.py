@@ -1,5 +1,6 @@
 """Pairs of texts whose similarities are looked up in a table, so that compiled loops read them without padding."""
 
+from abc import abstractmethod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -87,14 +88,15 @@ class PooledNetwork(SimilarityNetwork):
         """Scores, float32 of shape (groups, documents)."""
         return self.score_pooled(self.pool(interaction), interaction.query_mask, interaction.features)
 
+    @abstractmethod
     def pool(self, interaction: Interaction) -> Tensor:
         """The pooled cells, of shape (groups, documents, ...); cells that the mask leaves out do not count."""
-        raise NotImplementedError
 
+    @abstractmethod
     def pool_pairs(self, table: Tensor, pairs: Pairs) -> Tensor:
         """The same on a CPU, from a table of similarities, float32."""
-        raise NotImplementedError
 
+    @abstractmethod
     def score_pooled(self, pooled: Tensor, query_mask: Tensor, features: Tensor | None) -> Tensor:
         """Scores, float32 of shape (groups, documents).
 
@@ -103,7 +105,6 @@ class PooledNetwork(SimilarityNetwork):
             query_mask: Whether there is a query word, bool of shape (groups, query words).
             features: What :meth:`query_features` returns.
         """
-        raise NotImplementedError
 
 
 def largest_of_pairs(table: Tensor, pairs: Pairs, count: int) -> Tensor:

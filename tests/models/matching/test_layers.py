@@ -187,11 +187,18 @@ def test_settings_are_checked(kind, setting, value, message):
         kind(["river"])
 
 
+class Sums(SimilarityNetwork):
+    """The smallest network over similarities."""
+
+    def score_cells(self, interaction):
+        return (interaction.cells * interaction.mask).sum((2, 3))
+
+
 @pytest.mark.parametrize("similarity", ["cosine", "dot", "exact"])
 @pytest.mark.parametrize("trained", [True, False])
 def test_pairs_are_compared_alike_by_a_table_and_by_themselves(similarity, trained, monkeypatch):
     random = np.random.default_rng(2)
-    network = SimilarityNetwork(WordVectors(random.normal(size=(9, 4)).astype("f4"), trained=trained), similarity)
+    network = Sums(WordVectors(random.normal(size=(9, 4)).astype("f4"), trained=trained), similarity)
     queries = WordTexts(*map(torch.tensor, ([3, 8, 12], [0, 1, 2, 1], [0, 3, 4])))  # 12 is unknown
     documents = WordTexts(*map(torch.tensor, ([1, 3, 12, 14], [0, 1, 2, 3, 1, 2], [0, 4, 4, 6])))
     groups = WordGroups(queries, documents, torch.tensor([1, 0, 0]), torch.tensor([[0, 1], [2, 0], [1, 2]]))
