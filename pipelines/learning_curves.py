@@ -25,7 +25,8 @@ from pt_neural._pictures import COLOURS, MANY_TICKS, fit_labels, legend_outside,
 MEASURES = [nDCG @ 10, AP, RR]
 SIZES = (1_000, 3_000, 10_000, 26_000)
 ALL = {
-    "DSSM": ModelSpec("DSSM", pn.DSSM),
+    "DSSM": ModelSpec("DSSM", pn.DSSM),  # with fewer than 50,000 queries, one network for queries and documents
+    "DSSM-2": ModelSpec("DSSM, two networks", pn.DSSM, options={"shared": False}),
     "CLSM-1": ModelSpec("CLSM, window 1", pn.CLSM, options={"window": 1}),
     "CLSM": ModelSpec("CLSM", pn.CLSM, options={"window": 3}),
     "DuetLocal": ModelSpec("Duet, local", pn.DuetLocal),

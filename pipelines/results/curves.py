@@ -25,8 +25,11 @@ with more data even if it fails here.
 
 When does a ranker start to pay? Mixed with BM25, with 1,000 queries: all mixtures have a higher mean than BM25, except
 on debian/synopses those with SSI, ARC-II, MV-LSTM and the distributed part of the Duet. Alone, none reaches the tuned
-BM25 with 1,000 queries; with all of them, KNRM, Match-Tensor, DSSM and the Duet are above it on cpp-docs/keywords, and
-no network is on debian/synopses, where the translation models are level with it.
+BM25 with 1,000 queries; with all of them, KNRM, Match-Tensor, DSSM (with one network or two, see below) and the Duet
+are above it on cpp-docs/keywords, and no network is on debian/synopses, where the translation models are level with it.
+
+DSSM reads queries and documents with one network, as its recipes do below 50,000 training queries, and with two in its
+own row.
 """
 
 

@@ -36,7 +36,7 @@ from pipelines.common.collection import load
 from pipelines.common.workspace import Workspace
 from pipelines.ssi import figures, paper
 from pipelines.ssi.evaluation import SETTINGS, Evaluation
-from pipelines.ssi.hashing import hashing_table
+from pipelines.ssi.hashing import LEAST_DOCUMENTS, LETTERS, MOST_DOCUMENTS, hashing_table
 from pipelines.ssi.languages import LanguageRankers, Languages
 from pipelines.ssi.rankers import Rankers, Row
 from pipelines.ssi.tables import ROWS, Makers
@@ -274,6 +274,11 @@ class Results:
             f"Table {number}, {kind} drawn at random, and for each those of the {frequent:,} most frequent words with "
             f"the highest DICE coefficients. {self.workspace.collection.label}"
         )
+        if table.empty:
+            caption += (
+                f". No {kind} occur in at least {LEAST_DOCUMENTS} documents and in at most {MOST_DOCUMENTS:.0%} of "
+                f"them, and have at least {LETTERS} letters a word"
+            )
         self.workspace.save_table(f"table{number}", table, caption)
 
     def save_table_9(self) -> None:

@@ -102,6 +102,7 @@ class LanguageRankers(Rankers):
         if limit:
             yield "words", lambda: self._by_words("words", english.tfidf(limit))
             yield "lsa", lambda: self._translated(english.lsa(limit))
+            yield "words-lsa", lambda: self._by_words("words-lsa", english.lsa(limit))
         yield "mixture", lambda: self._translated(english.mixture(limit, lsa_limit))
         if limit:
             yield "cl-lsa", partial(self.cl_lsa, limit)
@@ -120,6 +121,7 @@ class LanguageRankers(Rankers):
                 "cross+words-english",
                 lambda: self._cross_mixed("words-english", limit, by_words(english.low_rank(limit))),
             )
+            yield "cl-lsa-quarter", partial(self.fewer, few.cl_lsa, limit)
             few_english = partial(few._english.low_rank, limit, key="english")
             yield "english-quarter", lambda: self.fewer(lambda: self._translated(few_english()))
             yield "cross-quarter", partial(self.fewer, few.cross, limit)

@@ -485,12 +485,19 @@ def test_words_that_stand_for_others_are_those_of_the_highest_dice(tmp_path, mon
     pd.testing.assert_frame_equal(one, other)
 
 
+@pytest.mark.parametrize(("number", "kind"), [(7, "words"), (8, "2-grams")])
+def test_a_table_without_words_that_stand_for_others_says_why(prepared, capsys, number, kind):
+    results = prepared("--tables", str(number))
+    getattr(results, f"save_table_{number}")()
+    assert f"No {kind} occur in at least 20 documents and in at most 1% of them" in capsys.readouterr().out
+
+
 @pytest.mark.long
 def test_across_languages(languages):
     nine, ten = read(languages, "table9-collection"), read(languages, "table10-collection")
-    assert len(nine) == 16
+    assert len(nine) == 18
     assert len(ten) == 7
-    for table, paper in ((nine.iloc[:-4], "0.524±0.009"), (ten, "0.527±0.009")):
+    for table, paper in ((nine.iloc[:-5], "0.524±0.009"), (ten, "0.527±0.009")):
         words = table.index[0].removeprefix("TFIDF, ").removesuffix(" (English mates)")
         across, regularised = (
             f"SSI: W = U'V across languages{note}, N = 4, {words}" for note in ("", ", with V'V on mates")
