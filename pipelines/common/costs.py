@@ -21,16 +21,16 @@ def costs_figure(costs: pd.DataFrame, bm25: float, *, ylabel: str, title: str) -
         title: Of the figure.
     """
     figure = new_figure(12, 6, columns=2)
-    figure.suptitle(f"{title}; the area of a point grows with the seconds of fitting")
+    # No legend, since it would cover points or labels.
+    figure.suptitle(f"{title}\nThe dashed line is BM25; the area of a point grows with the seconds of fitting")
     panels = figure.axes
     panels[0].set_ylabel(ylabel)
     for ax, column, panel in zip(panels, ("alone", "mixed"), ("alone", "mixed with BM25"), strict=True):
-        ax.axhline(bm25, color="grey", linestyle="--", label="BM25")
+        ax.axhline(bm25, color="grey", linestyle="--")
         ax.scatter(costs["ms a query"], costs[column], SMALLEST + costs["fit, s"], alpha=0.5)
         ax.set(xscale="log", xlabel="milliseconds a query", title=panel)
         ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         ax.xaxis.set_minor_formatter("")
-    panels[0].legend()
     fit_labels(*panels)
     for ax, column in zip(panels, ("alone", "mixed"), strict=True):
         label_points(ax, costs[["ms a query", column]].to_numpy(dtype=np.float64), list(costs.index))
