@@ -6,7 +6,8 @@ an epoch, and 100 dev queries. Rocchio expands the queries of TFIDF, with settin
 TopicCosine compares the topics of LDA. A prior for short documents shows what a mixture gains by length alone. The
 costs are seconds of fitting, milliseconds of re-ranking the candidates of a query by docno, one query at a time, from
 stored vectors where a ranker can store them, else from a forward index, and megabytes of the saved ranker, with its
-word embeddings and stored vectors.
+word embeddings and stored vectors. Milliseconds are comparable only within one run on a quiet machine; --costs-only
+measures them for all rankers in minutes, after one epoch of training, since they do not depend on what was learned.
 """
 
 import argparse
@@ -39,6 +40,7 @@ TRAINED = (
 )
 OVER = {"Rocchio": "TFIDF", "TopicCosine": "LDA"}  # rankers, and those that they are made of
 MODELS = ("DESM", *FITTED, *OVER, *TRAINED)
+RERANKING = {"query": "ms a query", "size": "MB"}  # the columns of the parts of a cost
 FEEDBACK = list(product((0.25, 0.5, 1.0), (3, 10, 30)))  # beta and feedback documents of Rocchio
 
 
@@ -48,6 +50,12 @@ def main() -> None:
     collection = recipe_collection(arguments)
     workspace = Workspace(arguments, "classics", collection)
     rankers = Rankers(workspace, arguments)
+    if arguments.costs_only:
+        table = pd.DataFrame([rankers.cost_of_reranking(name) for name in arguments.models])
+        workspace.save_table("reranking", table.round(4), f"{collection.label}: costs of re-ranking")
+        workspace.save_settings()
+        print(f"\nThe table is in {workspace.results}.")
+        return
     comparison = Comparison(collection.test, MEASURES, workspace.runs())
     for key in arguments.models:  # a table after each, since training takes a while
         rankers.add(key)
@@ -74,7 +82,11 @@ def options() -> argparse.Namespace:
     arguments = parser(__doc__)
     arguments.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS), help="rankers")
     add_recipes(arguments)
-    return parsed(arguments)
+    arguments.add_argument("--costs-only", action="store_true", help="one epoch; print milliseconds and megabytes only")
+    options = parsed(arguments)
+    if options.costs_only:
+        options.epochs = 1
+    return options
 
 
 class Cost(NamedTuple):
@@ -117,10 +129,7 @@ class Rankers(RecipeRankers):
 
     def add(self, name: str) -> None:
         """Fit a ranker, with each seed if it depends on one, and add it and its mixture with BM25."""
-        if name in TRAINED:
-            models: dict[int | None, Any] = dict(self.trained(ModelSpec(name, getattr(pn, name))))
-        else:
-            models = {seed: self._fitted(name, seed) for seed in self.seeds_of(OVER.get(name, name))}
+        models = self._models(name)
         mixed = f"BM25 + {name}"
         self.systems[name] = {seed: self.candidates >> model for seed, model in models.items()}
         mixtures = {seed: self.candidates >> pn.Mixture(model, normalise="minmax") for seed, model in models.items()}
@@ -131,6 +140,17 @@ class Rankers(RecipeRankers):
         }
         costs = [self._cost(name, seed, model) for seed, model in models.items()]
         self.costs[name] = Cost(*pd.DataFrame(costs).mean())
+
+    def cost_of_reranking(self, name: str) -> dict[str, Any]:
+        """Milliseconds and megabytes of a ranker, the means over its seeds."""
+        costs = pd.DataFrame([self._cost(name, seed, model) for seed, model in self._models(name).items()]).mean()
+        return {"system": name, **{column: costs[key] for key, column in RERANKING.items()}}
+
+    def _models(self, name: str) -> dict[int | None, Any]:
+        """The ranker, fitted with each seed if it depends on one."""
+        if name in TRAINED:
+            return dict(self.trained(ModelSpec(name, getattr(pn, name))))
+        return {seed: self._fitted(name, seed) for seed in self.seeds_of(OVER.get(name, name))}
 
     def _fitted(self, name: str, seed: int | None) -> pt.Transformer:
         """A ranker that is fitted to documents, or to judged pairs of queries and documents, or made of such a one."""
@@ -182,8 +202,7 @@ class Rankers(RecipeRankers):
                 "alone": comparison.seed_means(nDCG @ 10, name).mean(),
                 "mixed": comparison.seed_means(nDCG @ 10, f"BM25 + {name}").mean(),
                 "fit, s": cost.fit,
-                "ms a query": cost.query,
-                "MB": cost.size,
+                **{column: getattr(cost, key) for key, column in RERANKING.items()},
             }
             for name, cost in self.costs.items()
         ]

@@ -34,12 +34,14 @@ ALONE, MIXED, FIT, QUERY, SIZE = "alone", "mixed", "fit, s", "ms a query", "MB" 
 
 
 def costs_by_collection(folders: Sequence[ResultFolder]) -> dict[str, pd.DataFrame]:
-    """The table of costs of each collection, by system."""
-    return {
-        folder.collection: pd.read_csv(folder.path / "costs.csv").set_index("system")
-        for folder in folders
-        if folder.pipeline == "classics" and (folder.path / "costs.csv").exists()
-    }
+    """The table of costs of each collection, by system; those of re-ranking are of one run, where there is one."""
+    costs = {}
+    for folder in folders:
+        if folder.pipeline == "classics" and (folder.path / "costs.csv").exists():
+            table = costs[folder.collection] = pd.read_csv(folder.path / "costs.csv").set_index("system")
+            if (folder.path / "reranking.csv").exists():
+                table.update(pd.read_csv(folder.path / "reranking.csv").set_index("system"))
+    return costs
 
 
 def choice_table(costs: dict[str, pd.DataFrame]) -> pd.DataFrame:

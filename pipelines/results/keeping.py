@@ -19,6 +19,7 @@ ROW_KEYS = {  # of the tables that several runs may add rows to
     "histories.csv": ["system", "seed"],
     "curves.csv": ["system", "kind", "queries"],
     "costs.csv": ["system"],
+    "reranking.csv": ["system"],
 }
 NAMED = ["row"]  # the key column of the SSI paper's tables
 

@@ -36,6 +36,15 @@ def test_costs_stand_beside_quality(results):
     assert (results / "costs.png").stat().st_size > 10_000
 
 
+def test_costs_of_reranking_are_measured_alone(run, tmp_path):
+    results = run(classics, "--costs-only", "--models", "DSSM", "Rocchio", "--depth", "10", "--small", out=tmp_path)
+    table = pd.read_csv(results / "reranking.csv").set_index("system")
+    assert table.index.tolist() == ["DSSM", "Rocchio"]
+    assert (table[["ms a query", "MB"]] > 0).all(axis=None)
+    assert not (results / "costs.csv").exists()
+    assert not (results / "runs").exists()
+
+
 def test_it_says_what_came_of_the_training(results):
     chosen = json.loads((results / "settings.json").read_text())["chosen"]
     assert set(chosen["alpha"]) == {

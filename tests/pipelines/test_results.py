@@ -608,6 +608,15 @@ def test_the_choice_is_in_the_order_of_gains(costs):
     assert text.loc["Duet †"].tolist() == ["0.600", "0.700", "–", "–", "100", "30.0", "5"]
 
 
+def test_costs_of_reranking_are_those_of_one_run_if_there_is_one(tmp_path, costs):
+    folder = save(tmp_path, "classics", "cacm", "runs", {"BM25": np.zeros(30)})
+    costs["cacm"].to_csv(folder / "costs.csv")
+    pd.DataFrame({"system": ["DSSM"], "ms a query": [9.0], "MB": [21.0]}).to_csv(folder / "reranking.csv", index=False)
+    table = costs_by_collection(list(result_folders(tmp_path)))["cacm"]
+    assert table.loc["DSSM", ["fit, s", "ms a query", "MB"]].tolist() == [60, 9, 21]
+    assert table.loc["Duet", ["fit, s", "ms a query", "MB"]].tolist() == [100, 30, 5]
+
+
 def test_the_picture_of_the_choice_names_each_ranker(costs):
     alone, mixed = choice_picture(costs).axes
     assert {text.get_text() for text in mixed.texts} == {"DSSM", "Duet"}
