@@ -7,7 +7,7 @@ TopicCosine compares the topics of LDA. A prior for short documents shows what a
 costs are seconds of fitting, milliseconds of re-ranking the candidates of a query by docno, one query at a time, from
 stored vectors where a ranker can store them, else from a forward index, and megabytes of the saved ranker, with its
 word embeddings and stored vectors. Milliseconds are comparable only within one run on a quiet machine; --costs-only
-measures them for all rankers in minutes, after one epoch of training, since they do not depend on what was learned.
+measures them for all rankers after one epoch of training, since they do not depend on what was learned.
 """
 
 import argparse
@@ -83,10 +83,10 @@ def options() -> argparse.Namespace:
     arguments.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS), help="rankers")
     add_recipes(arguments)
     arguments.add_argument("--costs-only", action="store_true", help="one epoch; print milliseconds and megabytes only")
-    options = parsed(arguments)
-    if options.costs_only:
-        options.epochs = 1
-    return options
+    parsed_arguments = parsed(arguments)
+    if parsed_arguments.costs_only:
+        parsed_arguments.epochs = 1
+    return parsed_arguments
 
 
 class Cost(NamedTuple):
@@ -138,13 +138,16 @@ class Rankers(RecipeRankers):
         self.alphas |= {
             mixed if seed is None else f"{mixed}, seed {seed}": curve.alpha for seed, curve in curves.items()
         }
-        costs = [self._cost(name, seed, model) for seed, model in models.items()]
-        self.costs[name] = Cost(*pd.DataFrame(costs).mean())
+        self.costs[name] = self._mean_cost(name, models)
 
     def cost_of_reranking(self, name: str) -> dict[str, Any]:
         """Milliseconds and megabytes of a ranker, the means over its seeds."""
-        costs = pd.DataFrame([self._cost(name, seed, model) for seed, model in self._models(name).items()]).mean()
-        return {"system": name, **{column: costs[key] for key, column in RERANKING.items()}}
+        cost = self._mean_cost(name, self._models(name))
+        return {"system": name, **{column: getattr(cost, key) for key, column in RERANKING.items()}}
+
+    def _mean_cost(self, name: str, models: dict[int | None, Any]) -> Cost:
+        """What a ranker costs, the mean over its seeds."""
+        return Cost(*pd.DataFrame([self._cost(name, seed, model) for seed, model in models.items()]).mean())
 
     def _models(self, name: str) -> dict[int | None, Any]:
         """The ranker, fitted with each seed if it depends on one."""

@@ -25,9 +25,9 @@ could keep what they read of documents, but read them anew here. Rocchio expands
 compares the topics of LDA.
 
 Mix what you take with a BM25 that is tuned on dev queries: by themselves, only TK and the two translation models are
-above it on all three collections, but the mixtures of 26 of 31 rankers are. For the best re-ranking, take TK, Match-
-Tensor (SSM adds nothing on average here), MatchPyramid, KNRM or the Duet. With little time, take a translation model,
-or DSSM, which also retrieves from the whole collection.
+above it on all three collections, but the mixtures of 26 of 31 rankers are. For the best re-ranking, take TK,
+Match-Tensor (SSM adds nothing on average here), MatchPyramid, KNRM or the Duet. With little time, take a translation
+model, or DSSM, which also retrieves from the whole collection.
 """
 PICTURE = "rankers.png"
 ALONE, MIXED, FIT, QUERY, SIZE = "alone", "mixed", "fit, s", "ms a query", "MB"  # of the tables of costs
