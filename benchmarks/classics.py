@@ -13,8 +13,9 @@ trained where the papers train them, in both packages. Networks have the same si
 none of PACRR, TK and POSIT-DRMM. Our rates are end to end, from frames of strings; when we re-rank, a query has 100
 documents, the same for all of ten queries, or, in the last rate, most of them shared with the next of 80 queries. The
 two take turns, so that other load on the machine affects both. Ratios are of medians, and matchzoo-py's median is that
-of its best setting. The share of the GEMM rate counts the operations of matrix products and convolutions, but not of
-LSTMs. Documents that queries share are read once, so a model that reads them apart may come to more than all of it.
+of its best setting. The share of the GEMM rate counts the operations of a step's matrix products and cosines, and of
+convolutions unless a compiled loop pools them, but not of LSTMs. Documents that queries share are read once, so a model
+that reads them apart may come to more than all of it.
 """
 
 import argparse
@@ -34,6 +35,7 @@ from parts.synthetic import Texts, synthetic_candidates, synthetic_spaces, synth
 from torch.utils.flop_counter import FlopCounterMode
 
 import pt_neural as pn
+from pt_neural.models.matching.lookups import Pairs, PooledNetwork
 
 MODELS: dict[str, tuple[str | None, dict[str, Any]]] = {  # matchzoo-py's name, and settings beside the defaults
     "KNRM": ("KNRM", {}),
@@ -148,18 +150,22 @@ def ours(kind: type, settings: dict[str, Any], texts: Texts, options: argparse.N
 
 
 def operations(model: Any, texts: Texts) -> dict[str, float]:
-    """Floating-point operations of matrix products and convolutions for a pair, in training and in scoring."""
-    frame = texts.frame().head(BATCH)
+    """Floating-point operations of matrix products, convolutions and cosines for a pair, in training and in scoring."""
+    documents = 1 + NEGATIVES
+    frame = texts.frame().head(BATCH * documents)
     network = model.network
-    groups = model.reader.pair(list(frame["query"]), *model._frame_documents(frame)[1:]).batch(
-        np.arange(BATCH), np.arange(BATCH)[:, None]
-    )
+    rows, *texts_of_rows = model._frame_documents(frame)
+    pairs_of_texts = model.reader.pair(list(frame["query"].head(BATCH)), *texts_of_rows)
+    groups = pairs_of_texts.batch(np.arange(BATCH), rows.reshape(BATCH, documents))
     with FlopCounterMode(display=False) as counter:
         scores = network(groups)
     forward = counter.get_total_flops()
     with FlopCounterMode(display=False) as counter:
         scores.sum().backward()
-    return {"training": (forward + counter.get_total_flops()) / BATCH, "scoring": forward / BATCH}
+    backward = counter.get_total_flops()
+    if isinstance(network, PooledNetwork) and network.loop_pays(groups, pairs := Pairs.of(groups)):
+        forward += 2 * network.vectors.dim * pairs.cells  # vectors are fixed, so that there is no backward
+    return {"training": (forward + backward) / len(frame), "scoring": forward / len(frame)}
 
 
 def print_rates(name: str, ours: dict[str, Any], theirs: dict | None, multiply: float) -> None:
