@@ -7,7 +7,7 @@ and writes the page from all that are kept, so that it grows from runs on any ma
 
 import argparse
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -300,15 +300,18 @@ def _beside_bm25(folder: ResultFolder) -> tuple[str, dict[str, str]]:
     return f"{_heading(folder, values)[:-1]}, {seeds} seed{'s' * (seeds != '1')})", cells
 
 
-def commands(folders: Iterable[ResultFolder]) -> Iterator[str]:
+def commands(folders: Sequence[ResultFolder]) -> Iterator[str]:
     """The commands that made the results, and the versions of packages."""
     made_by = [each for folder in folders for each in folder.made_by]
     yield "```\n" + "\n".join(map(command_with_time, made_by)) + "\n```\n"
     known = [each["seconds"] for each in made_by if "seconds" in each]
     if known:
+        histories = [path for folder in folders if (path := folder.path / "histories.csv").exists()]
+        training = sum(pd.read_csv(path)["seconds"].sum() for path in histories)
         yield (
-            f"The {len(known)} runs whose time is given took {sum(known) / 3600:.1f} hours together; "
-            f"the time of the other {len(made_by) - len(known)} is not known.\n"
+            f"The {len(known)} runs whose time is given took {sum(known) / 3600:.1f} hours together; that of the other "
+            f"{len(made_by) - len(known)} is not known as a whole. The trainings of networks that are kept, of both, "
+            f"took {training / 3600:.1f} hours.\n"
         )
     versions = defaultdict(set)
     for name, version in chain.from_iterable(each["packages"].items() for each in made_by):

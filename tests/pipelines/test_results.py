@@ -466,7 +466,7 @@ def test_the_page_of_the_later_classics_says_which_rank_best():
     best = [f"{value:.3f}".removeprefix("0") for value in (*mixed.max(), *alone.max())]
     assert f"mixture with BM25 on all three collections that we tried ({best[0]}, {best[1]} and {best[2]})" in text
     assert f"TK alone on two ({best[4]} and {best[5]}), while PACRR was .003 ahead on the other ({best[3]})" in text
-    assert table["fit, s"].idxmax() == "TK"
+    assert table["fit, s"].nlargest(2).index.tolist() == ["POSITDRMM", "TK"]
     assert set(mixed.idxmax()) == {"TK"}
     assert alone.idxmax().tolist() == ["PACRR", "TK", "TK"]
     assert f"{(alone.max() - alone.loc['TK']).iloc[0]:.3f}" == "0.003"
