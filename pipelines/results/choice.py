@@ -19,10 +19,11 @@ collections for which they are kept: seconds of fitting; milliseconds of re-rank
 with one thread; and megabytes of the saved ranker, with its word embeddings and the vectors that it stores of
 documents. The commands at the end say which sizes the networks have and how long they may train. Rows are in the order
 of the mean gain of the mixture over BM25, each over the collections that it was run on. Milliseconds were measured in
-one run for each collection, after one epoch of training. Seconds of fitting were measured at different times, some of
-them before loops became faster and those of TK on a faster machine, and are of one seed or means over three; so compare
-their orders of magnitude. ConvKNRM, TK, MVLSTM, POSIT-DRMM, ARC-I and ARC-II could keep what they read of documents,
-but read them anew here. Rocchio expands the queries of TFIDF, and TopicCosine compares the topics of LDA.
+one run for each collection, after one epoch of training, with queries that had not been re-ranked before. Seconds of
+fitting were measured at different times, some of them before loops became faster and those of TK on a faster machine,
+and are of one seed or means over three; so compare their orders of magnitude. ConvKNRM, TK, MVLSTM, POSIT-DRMM, ARC-I
+and ARC-II could keep what they read of documents, but read them anew here. Rocchio expands the queries of TFIDF, and
+TopicCosine compares the topics of LDA.
 
 Mix what you take with a BM25 that is tuned on dev queries: by themselves, only TK and the two translation models are
 above it on all three collections, but the mixtures of 26 of 31 rankers are. For the best re-ranking, take TK,
