@@ -14,7 +14,8 @@ come from a dictionary that is learned from the mates of training queries. Witho
 mates.
 
 Table 1 also has rows in which a trained full or sparse W is truncated to the nearest U'V + I, to see how many
-dimensions it needs.
+dimensions it needs. Tables 1 and 5 have rows with only the symmetric part of a trained W, (W + W')/2, to see whether it
+matters which of two words is in the query.
 
 Tables 7 and 8 show which words stand for other words and for 2-grams in correlated hashing, for examples drawn at
 random among those that occur in at least 20 documents and in at most 1% of all, and whose words have only letters, at

@@ -229,22 +229,26 @@ class Rankers(TrainedModels):
 
     def truncated(self, make: Callable[..., Row], limit: int | None, *arguments: Any, dim: int) -> Row:
         """A row that ``full`` or ``sparse`` makes, with the nearest U'V + I in place of its trained W."""
-        row = make(limit, *arguments)
+        row = replace(make(limit, *arguments), parameters=f"{2 * dim} × {self.words(limit):,}")
+        return self._changed(row, f"truncated-{dim}", f"truncated to N = {dim}", lambda model: model.truncated(dim))
 
-        def truncated(model: pn.SSI) -> Ranker:
+    def symmetric_part(self, make: Callable[..., Row], limit: int | None) -> Row:
+        """A row that ``full`` or ``low_rank`` makes, with (W + W')/2 in place of its trained W."""
+        return self._changed(make(limit), "symmetric-part", "its symmetric part", pn.SSI.symmetric_part)
+
+    def _changed(self, row: Row, key: str, about: str, change: Callable[[pn.SSI], pn.SSI]) -> Row:
+        """A row with its trained models changed."""
+
+        def changed(model: pn.SSI) -> Ranker:
             def build(path: Path) -> None:
-                model.truncated(dim).save(path)
+                change(model).save(path)
 
-            name = f"{model.artifact_format}-{model.fingerprint()[:12]}-truncated{dim}"
+            name = f"{model.artifact_format}-{model.fingerprint()[:12]}-{key}"
             return over_vectors(self.workspace.over_vectors(name, build, pn.SSI.load, self.documents))
 
-        return Row(
-            f"{row.key}-truncated-{dim}",
-            f"{row.name}, truncated to N = {dim}",
-            f"{row.system}, truncated to N = {dim}",
-            f"{2 * dim} × {self.words(limit):,}",
-            {seed: truncated(ranker.reranker) for seed, ranker in row.rankers.items()},
-        )
+        rankers = {seed: changed(ranker.reranker) for seed, ranker in row.rankers.items()}
+        names = {"name": f"{row.name}, {about}", "system": f"{row.system}, {about}"}
+        return replace(row, key=f"{row.key}-{key}", **names, rankers=rankers)
 
     def learning_curve(self, dim: int, share: float) -> pd.DataFrame:
         """Figure 2: the epochs of training on a share of the links, without early stopping.

@@ -20,6 +20,7 @@ def table_1(rankers: Rankers) -> Makers:
     yield "mixture", partial(rankers.mixture, limit, limit)
     yield _ssi(rankers, "diagonal", "W = D", f"{words:,}", "diagonal", limit)
     yield "full", partial(rankers.full, limit)
+    yield "full-symmetric-part", partial(rankers.symmetric_part, rankers.full, limit)
     yield from _truncated(rankers, "full", rankers.full, limit)
     name, parameters = "W with a diagonal of zeros", f"{words:,}² - {words:,}"
     yield _ssi(rankers, "off-diagonal", name, parameters, "off-diagonal", limit)
@@ -28,6 +29,7 @@ def table_1(rankers: Rankers) -> Makers:
         yield from _truncated(rankers, f"sparse-{number}", rankers.sparse, limit, number)
     yield "symmetric", partial(rankers.low_rank, limit, kind="symmetric")
     yield "low-rank", partial(rankers.low_rank, limit)
+    yield "low-rank-symmetric-part", partial(rankers.symmetric_part, rankers.low_rank, limit)
     name, parameters = f"W = U'V, N = {dim}", f"{2 * dim} × {words:,}"
     yield _ssi(rankers, "no-identity", name, parameters, "low-rank", limit, identity=False, **embedded)
     name, parameters = f"W = U'V + D, N = {dim}", f"{2 * dim + 1} × {words:,}"
@@ -74,6 +76,7 @@ def table_5(rankers: Rankers) -> Makers:
     yield "mixture", partial(rankers.mixture, limit, limit)
     yield "symmetric", partial(rankers.low_rank, limit, kind="symmetric")
     yield "low-rank", partial(rankers.low_rank, limit)
+    yield "low-rank-symmetric-part", partial(rankers.symmetric_part, rankers.low_rank, limit)
 
 
 def table_6(rankers: Rankers) -> Makers:

@@ -267,6 +267,16 @@ class Network:
         arrays |= {"query_vectors": left * halves, "document_vectors": right.T * halves}
         return self.from_arrays(shape, arrays)
 
+    def symmetric_part(self) -> Self:
+        """(W + W')/2 of a W of weights of all pairs, or of U'V, where it is that of [U; V]'[V; U]/2."""
+        if self.shape.pairs:
+            weights = self.pairs.reshape(self.shape.query_terms, self.shape.document_terms)
+            return replace(self, pairs=((weights + weights.T) / 2).ravel())
+        both = np.concatenate([self.query_vectors, self.document_vectors], axis=1) / np.float32(np.sqrt(2))
+        turned = np.roll(both, self.shape.dim, axis=1)
+        shape = replace(self.shape, dim=2 * self.shape.dim)
+        return replace(self, shape=shape, query_vectors=both, document_vectors=turned)
+
     def compressed(self) -> Self:
         """The same W, with memory only for the weights of pairs that are not 0."""
         weights = csr_array(self.pairs.reshape(self.shape.query_terms, self.shape.document_terms))

@@ -477,6 +477,37 @@ class SSI(RepresentationRanker, pt.Estimator):
         model._mark_fitted()
         return model
 
+    def symmetric_part(self) -> "SSI":
+        """The symmetric model nearest to this one, with (W + W')/2 in place of W.
+
+        It gives a query word and a document word the weight that they have on average, whichever of them is in the
+        query, and so tells whether W needs to know which it is.
+
+        Returns:
+            A fitted model of the same kind with this one's history, and without stored vectors. Of kind ``"low-rank"``,
+            it has twice as many rows in U and V.
+
+        Raises:
+            ValueError: If the model is not of kind ``"full"`` or ``"low-rank"``, or if queries and documents have
+                vocabularies of their own.
+
+        Example::
+
+            ssi = pn.SSI("low-rank", dim=100).fit(pairs, links)
+            pt.Experiment([candidates >> ssi, candidates >> ssi.symmetric_part()], topics, qrels, [AP])
+        """
+        self._require_fitted()
+        if self.kind not in ("full", "low-rank"):
+            raise ValueError(f"only W of kind 'full' or 'low-rank' can be made symmetric, not {self.kind!r}")
+        if not self.shared_vocabulary:
+            raise ValueError("W of two vocabularies cannot be symmetric: train with shared_vocabulary=True")
+        model = copy(self)
+        model.vectors = None
+        model.network = self.network.symmetric_part()
+        model.dim = model.network.shape.dim or self.dim
+        model._mark_fitted()
+        return model
+
     def represent_queries(self, texts: Sequence[str]) -> Vectors:
         """Queries as they are multiplied: Uq, and q'W for all parts of W except U'V."""
         self._require_fitted()

@@ -52,6 +52,7 @@ CASES = {
     "(U'U)_5 + I": {"kind": "symmetric", "embedded_terms": 5},
     "U'V + I": {},
     "U'V": {"identity": False},
+    "(U'V)_5 + I": {"embedded_terms": 5},
     "U'V of two vocabularies": {"shared_vocabulary": False},
     "(U'V)_5 + D": {"kind": "low-rank-diagonal", "embedded_terms": 5, "sublinear_tf": False},
     "hash + αI": {"kind": "hash", "hash_size": 23},
@@ -334,6 +335,7 @@ def test_unfitted_models_and_unknown_words():
         lambda: model.word_weights(["sea"]),
         lambda: model.neighbours("sea"),
         lambda: model.truncated(3),
+        lambda: model.symmetric_part(),
         lambda: model.dice_neighbours("sea"),
         lambda: model.encode_queries(["sea"]),
         lambda: model.encode_documents(["sea"]),
@@ -394,6 +396,33 @@ def test_a_truncated_w_has_none_of_the_stored_vectors(tmp_path):
     assert model.vectors is not None
     with pytest.raises(ValueError, match="only W of kind 'full' or 'sparse' can be truncated, not 'off-diagonal'"):
         fitted("W without a diagonal").truncated(3)
+
+
+@pytest.mark.parametrize("case", ["W of fewer words", "W from 0", "U'V + I", "U'V", "(U'V)_5 + I"])
+def test_the_symmetric_part_of_w(case, tmp_path):
+    model = fitted(case)
+    weights = explicit(model)
+    assert np.abs(weights - weights.T).max() > 0.01  # so that something is lost
+    symmetric = model.symmetric_part()
+    np.testing.assert_allclose(explicit(symmetric), (weights + weights.T) / 2, atol=1e-6)
+    np.testing.assert_allclose(symmetric.word_weights(), (weights + weights.T) / 2, atol=1e-6)
+    assert symmetric.fingerprint() != model.fingerprint()
+    np.testing.assert_allclose(explicit(model), weights)  # which is left as it was
+    symmetric.save(tmp_path / "symmetric")
+    loaded = pn.SSI.load(tmp_path / "symmetric")
+    pd.testing.assert_frame_equal(loaded.transform(CANDIDATES), symmetric.transform(CANDIDATES))
+    pd.testing.assert_frame_equal(symmetric.history, model.history)
+
+
+def test_what_has_no_symmetric_part(tmp_path):
+    model = fit("full")
+    model.vectors = model.index(tmp_path / "vectors", DOCUMENTS)
+    assert model.symmetric_part().vectors is None
+    assert model.vectors is not None
+    with pytest.raises(ValueError, match="only W of kind 'full' or 'low-rank' can be made symmetric, not 'diagonal'"):
+        fitted("D").symmetric_part()
+    with pytest.raises(ValueError, match="W of two vocabularies cannot be symmetric: train with shared_vocabulary=T"):
+        fitted("W of two vocabularies").symmetric_part()
 
 
 def test_what_monolingual_tuples_need():
