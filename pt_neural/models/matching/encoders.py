@@ -6,11 +6,11 @@ from typing import Any, Literal, NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 from torch.nn.utils.rnn import PackedSequence
 
 from pt_neural._arguments import checked_choice, checked_number
 from pt_neural.models.clsm.layers import max_over_windows
+from pt_neural.models.matching.recurrence import GATES, states_of
 from pt_neural.rankers.readers.embedded_words import EmbeddedTexts
 
 Encoder = Literal["lstm", "cnn"]
@@ -19,7 +19,6 @@ ENCODERS = ("lstm", "cnn")
 # A CPU reads at least so many texts, or so many words of short texts, at a time: then they stay in its cache.
 TEXTS_AT_ONCE = 32
 WORDS_AT_ONCE = 6400
-GATES = [3, 0, 1, 2]  # output, input, forget and new cell, from PyTorch's order: the sigmoids first
 LEAST_ROWS = 32  # the bits of a product of matrices depend on the number of rows where there are fewer
 
 
@@ -219,9 +218,10 @@ class TextLSTM(nn.LSTM):
     def of_distinct(self, vectors: Tensor, words: Tensor, offsets: Tensor) -> Tensor:
         """The state of each word, from the vectors of the distinct words and each word's place among them.
 
-        In training on a CPU, each distinct word is projected once, and no padding is read.
+        In training on a CPU, each distinct word is projected once, and loops of our own read no padding.
         """
-        if not self.training or vectors.is_cuda or not len(words):
+        in_loops = self.training and vectors.device.type == "cpu" and vectors.dtype == torch.float32
+        if not in_loops or not len(words):
             return self(F.embedding(words, vectors), offsets)[0]
         lengths, order = offsets.diff(), _longest_first(offsets.diff())
         steps = torch.arange(int(lengths.max()))[:, None]
@@ -229,8 +229,9 @@ class TextLSTM(nn.LSTM):
         rows = torch.stack([(offsets[order] + steps)[is_word], (offsets[order + 1] - 1 - steps)[is_word]])
         weights = [torch.stack(both) for both in zip(*self.all_weights, strict=True)]
         of_inputs, recurrent, *biases = (weight.unflatten(1, (4, -1))[:, GATES].flatten(1, 2) for weight in weights)
-        projected = vectors @ of_inputs.mT + sum(biases)[:, None]  # (2, distinct words, 4 * units)
-        states = _Recurrence.apply(projected, recurrent, words[rows], is_word.sum(1).tolist())
+        with torch.autocast("cpu", enabled=False):  # which these loops lack, as PyTorch's LSTM of a CPU does
+            projected = vectors @ of_inputs.mT + sum(biases)[:, None]  # (2, distinct words, 4 * units)
+            states = states_of(projected, recurrent, words[rows], is_word.sum(1).tolist())
         places = rows.argsort()  # of each word's state
         return torch.cat([states[direction].index_select(0, places[direction]) for direction in range(2)], dim=1)
 
@@ -270,85 +271,6 @@ class TextLSTM(nn.LSTM):
 def _longest_first(lengths: Tensor) -> Tensor:
     """Numbers of the texts that have words, the longest first."""
     return torch.argsort(lengths, descending=True, stable=True)[: int((lengths > 0).sum())]
-
-
-class _Recurrence(torch.autograd.Function):
-    """Both directions of an LSTM over texts of falling lengths, from the projections of the distinct words.
-
-    Rows are those of a packed sequence: the first word of each text, the second word of each text that has one, and so
-    on, so that the text of row i of a step was in row i of the step before. Gates are in the order of ``GATES``. What
-    multiplies the gradients of cells and states is made for all steps at once.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, projected: Tensor, recurrent: Tensor, words: Tensor, counts: list[int]) -> Tensor:
-        """States, of shape (2, words, units), if each step has ``counts`` words."""
-        units = recurrent.shape[2]
-        gates = projected.new_empty(*words.shape, 4 * units)
-        for rows, places, out in zip(projected, words, gates, strict=True):
-            torch.index_select(rows, 0, places, out=out)
-        cells, tanhs, states = (gates.new_empty(*words.shape, units) for _ in range(3))
-        start, before = 0, None
-        for count in counts:
-            step = slice(start, start + count)
-            now = gates[:, step]
-            if before is not None:
-                before = slice(before.start, before.start + count)
-                now.baddbmm_(states[:, before], recurrent.mT)
-            now[..., : 3 * units].sigmoid_()
-            out, into, kept, new = now.split(units, dim=-1)
-            cell = torch.mul(into, new.tanh_(), out=cells[:, step])
-            if before is not None:
-                cell.addcmul_(kept, cells[:, before])
-            torch.mul(out, torch.tanh(cell, out=tanhs[:, step]), out=states[:, step])
-            start, before = step.stop, step
-        ctx.save_for_backward(recurrent, words, gates, cells, tanhs, states)
-        ctx.counts, ctx.shape = counts, projected.shape
-        return states
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None, None]:
-        recurrent, words, gates, cells, tanhs, states = ctx.saved_tensors
-        units, first, counts = recurrent.shape[2], ctx.counts[0], torch.tensor(ctx.counts)
-        before = torch.arange(first, words.shape[1]) - torch.repeat_interleave(counts[:-1], counts[1:])
-        of_gates, of_cells = _slopes(gates, cells[:, before], tanhs, states)
-        kept, gradient = gates[..., 2 * units : 3 * units], gradient.clone()
-        following = slice(words.shape[1], words.shape[1])
-        for count in reversed(ctx.counts):
-            step, left = slice(following.start - count, following.start), following.stop - following.start
-            of_state, slopes = gradient[:, step], of_gates[:, step].unflatten(-1, (4, units))
-            of_state[:, :left].baddbmm_(of_gates[:, following], recurrent)
-            of_cell = of_cells[:, step].mul_(of_state)
-            of_cell[:, :left].addcmul_(of_cells[:, following], kept[:, following])
-            slopes[:, :, 0].mul_(of_state)
-            slopes[:, :, 1:].mul_(of_cell[:, :, None])
-            following = step
-        total = gradient.new_zeros(ctx.shape)
-        for rows, places, slopes in zip(total, words, of_gates, strict=True):
-            rows.index_add_(0, places, slopes)
-        return total, of_gates[:, first:].mT @ states[:, before], None, None
-
-
-def _slopes(gates: Tensor, before: Tensor, tanhs: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
-    """Derivatives of a state with respect to its output gate and its cell, and of a cell with respect to its gates.
-
-    Args:
-        gates: The gates, of shape (2, words, 4 * units).
-        before: The cell of the preceding word, for words that have one, of shape (2, words that are not first, units).
-        tanhs: tanh of the cells, of shape (2, words, units).
-        states: The states.
-    """
-    slopes, first = torch.empty_like(gates), gates.shape[1] - before.shape[1]
-    (out, into, kept, new), (of_out, of_into, of_kept, of_new) = gates.chunk(4, dim=-1), slopes.chunk(4, dim=-1)
-    torch.addcmul(states, states, out, value=-1, out=of_out)
-    added = into * new
-    torch.addcmul(added, added, into, value=-1, out=of_into)
-    torch.addcmul(into, added, new, value=-1, out=of_new)
-    remembered = kept[:, first:] * before
-    of_kept[:, :first] = 0
-    torch.addcmul(remembered, remembered, kept[:, first:], value=-1, out=of_kept[:, first:])
-    return slopes, torch.addcmul(out, states, tanhs, value=-1)
 
 
 class ByteDropout(nn.Module):

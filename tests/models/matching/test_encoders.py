@@ -1,5 +1,7 @@
 """The encoders of words in context against loops over texts; dropout by bytes."""
 
+import copy
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -98,17 +100,22 @@ def test_a_gpu_reads_packed_texts():
 @pytest.mark.parametrize("lengths", [LENGTHS, [1, 1], [4], [0, 2], [0]])
 def test_distinct_words_are_projected_once(lengths):
     torch.manual_seed(7)
-    lstm, (_, offsets) = TextLSTM(INPUTS, UNITS).double(), texts_of(lengths)
-    vectors = torch.randn(6, INPUTS, dtype=torch.float64, requires_grad=True)
-    words = torch.randint(6, (sum(lengths),))
-    found = lstm.of_distinct(vectors, words, offsets)
-    expected = torch.cat([slow_lstm(lstm, text)[0] for text in vectors[words].split(lengths)])
-    torch.testing.assert_close(found, expected)
-    torch.testing.assert_close(lstm.eval().of_distinct(vectors, words, offsets), expected)
+    lstm, (_, offsets) = TextLSTM(INPUTS, UNITS), texts_of(lengths)
+    exact = copy.deepcopy(lstm).double()
+    words, vectors = torch.randint(6, (sum(lengths),)), torch.randn(6, INPUTS, requires_grad=True)
+    slow = vectors.detach().double().requires_grad_()
+    expected = torch.cat([slow_lstm(exact, text)[0] for text in slow[words].split(lengths)])
+    for other in (exact, exact.eval()):  # neither is read by our loops
+        torch.testing.assert_close(other.of_distinct(slow, words, offsets), expected)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = lstm.of_distinct(vectors, words, offsets)
+    torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-6)
     if len(words):
-        weights, inputs = torch.randn_like(expected), [vectors, *lstm.parameters()]
-        ours, theirs = (torch.autograd.grad((states * weights).sum(), inputs) for states in (found, expected))
-        torch.testing.assert_close(ours, theirs)
+        weights, inputs = torch.randn_like(expected), ([vectors, *lstm.parameters()], [slow, *exact.parameters()])
+        pairs = zip((found, expected), inputs, strict=True)
+        ours, theirs = (torch.autograd.grad((states * weights).sum(), each) for states, each in pairs)
+        for gradient, known in zip(ours, theirs, strict=True):
+            torch.testing.assert_close(gradient.double(), known, rtol=1e-4, atol=1e-5)
 
 
 def test_a_word_has_no_gradient_from_another_text():
