@@ -81,7 +81,7 @@ def _unfinished(folder: Path) -> set[str]:
             best = dev.idxmin() if dev.name.endswith("RankLoss") else dev.idxmax()
             if history["epoch"].max() - best < LAST:
                 found.add(system)
-    rows = (row for table in folder.glob("table*.csv") for run, row in _rows_by_system(table).items() if run in found)
+    rows = (row for table in folder.glob("table*.csv") for run, row in _rows_of_systems(table) if run in found)
     return found | set(rows)
 
 
@@ -104,17 +104,17 @@ def _values(folder: Path, runs: str) -> pd.DataFrame:
 
 def _by_row(values: pd.DataFrame, table: Path) -> pd.DataFrame:
     """The values of the systems of a table, if it names its rows and their runs."""
-    names = _rows_by_system(table)
-    return values[values["system"].isin(names)].assign(system=lambda found: found["system"].map(names))
+    rows = pd.DataFrame(_rows_of_systems(table), columns=["system", "row"], dtype=object)
+    return values.merge(rows, on="system").drop(columns="system").rename(columns={"row": "system"})[list(values)]
 
 
-def _rows_by_system(table: Path) -> dict[str, str]:
-    """The table and row of each system of a table of the SSI paper, such as ``"1: low-rank"``."""
+def _rows_of_systems(table: Path) -> list[tuple[str, str]]:
+    """Each system of a table of the SSI paper, with the table and the row, such as ``"1: low-rank"``."""
     frame = pd.read_csv(table, keep_default_na=False)
     if not {"row", "run"} <= set(frame):
-        return {}
+        return []
     number = re.match(r"table(.*?)-(?!k\d|mates)", table.name)[1].replace("-k", ", k = ").replace("-mates", ", mates")
-    return {run: f"{number}: {row}" for row, run in zip(frame["row"], frame["run"], strict=True)}
+    return [(run, f"{number}: {row}") for row, run in zip(frame["row"], frame["run"], strict=True)]
 
 
 def read_folder(path: Path) -> ResultFolder:

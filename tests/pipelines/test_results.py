@@ -584,6 +584,21 @@ def test_rows_of_several_runs_stand_in_one_table_of_ssi(tmp_path):
     assert cells["TFIDF"] == "–"
 
 
+def test_a_run_may_stand_in_two_rows_of_a_table(tmp_path):
+    ssi_results(tmp_path, {"full": 0.1}, best=9)
+    path = tmp_path / "ssi-cacm" / "table1-collection.csv"
+    table = pd.read_csv(path)
+    pd.concat([table, table.assign(row="full, again")]).to_csv(path, index=False)
+    (found,) = result_folders(tmp_path)
+    values = found.values("runs-collection")
+    assert values.groupby("system", observed=True)["value"].mean().round(3).to_dict() == {
+        "full": 0.1,
+        "1: full": 0.1,
+        "1: full, again": 0.1,
+    }
+    assert found.unfinished() == {"full", "1: full", "1: full, again"}
+
+
 def test_a_mean_stands_beside_its_deviation_over_seeds():
     rows = [("a", seed, value) for seed, of_queries in (("1", (0, 2)), ("2", (2, 4))) for value in of_queries]
     values = pd.DataFrame([*rows, ("b", "", 0.5)], columns=["system", "seed", "value"])
