@@ -71,7 +71,7 @@ class _Recurrence(torch.autograd.Function):
         starts = [0, *counts.cumsum(0).tolist()]
         for number in reversed(range(len(ctx.counts))):
             start, stop = starts[number : number + 2]
-            before = starts[number - 1] if number else -1
+            before = starts[max(0, number - 1)]
             if stop < starts[-1]:
                 left = ctx.counts[number + 1]
                 gradient[:, start : start + left].baddbmm_(of_gates[:, stop : stop + left], recurrent)
@@ -147,13 +147,16 @@ def _step_back(
     count: int,
     before: int,
 ) -> None:
-    """The gradients of what the gates of a step receive, and of the cells before it, from those of states and cells."""
+    """The gradients of what the gates of a step receive, and of the cells before it, from those of states and cells.
+
+    Before the first step there are none.
+    """
     units = tanhs.shape[2]
     for direction in range(2):
         for row in range(count):
             gate, of_gate = gates[direction, start + row], of_gates[direction, start + row]
             of_cell, of_state = of_cells[direction, row], gradient[direction, start + row]
-            tanh, last = tanhs[direction, start + row], cells[direction, max(0, before) + row]
+            tanh, last = tanhs[direction, start + row], cells[direction, before + row]
             for unit in range(units):
                 out, into = gate[unit], gate[units + unit]
                 kept, new = gate[2 * units + unit], gate[3 * units + unit]
@@ -161,6 +164,6 @@ def _step_back(
                 of_gate[unit] = of_state[unit] * tanh[unit] * out * (ONE - out)
                 of_gate[units + unit] = slope * new * into * (ONE - into)
                 of_kept = slope * last[unit] * kept * (ONE - kept)
-                of_gate[2 * units + unit] = of_kept if before >= 0 else np.float32(0)
+                of_gate[2 * units + unit] = of_kept if start else np.float32(0)
                 of_gate[3 * units + unit] = slope * into * (ONE - new * new)
                 of_cell[unit] = slope * kept
