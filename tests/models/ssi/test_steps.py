@@ -8,7 +8,17 @@ import torch
 from scipy.sparse import csr_array
 
 from pt_neural.models.ssi.network import PRIME, Network, Shape, no_rows, random_vectors, rows_of
-from pt_neural.models.ssi.steps import Parts, Rates, Texts, Tuples, learn, learn_in_turn, pair_rows
+from pt_neural.models.ssi.steps import (
+    Parts,
+    Rates,
+    Texts,
+    Tuples,
+    learn,
+    learn_in_turn,
+    pair_rows,
+    pair_score,
+    step_pairs,
+)
 
 RATE, MARGIN, WORDS, FREQUENT = 0.3, 1.0, 7, 4
 ONE_VOCABULARY = {"query_terms": WORDS, "document_terms": WORDS}
@@ -319,3 +329,26 @@ def test_rows_of_pairs_are_added_to_a_matrix(kind):
     result = np.ones((6, WORDS), dtype=np.float32)
     pair_rows(network.parts(), dense.texts().queries, result)
     np.testing.assert_allclose(result, 1 + dense.q @ W, atol=1e-6)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("size", [3, 25, 1000])
+@pytest.mark.parametrize("terms", range(10))
+def test_pairs_of_a_text_of_any_length_whether_rows_wrap_around_or_not(terms, size, masked):
+    random = np.random.default_rng(terms)
+    active = random.random(size) < 0.5 if masked else np.zeros(0, dtype=bool)
+    shape = Shape(query_terms=20, document_terms=20, pairs=size, shared_pairs=True)
+    network = Network.start(shape, torch.Generator())
+    network.pairs[:] = random.normal(size=size)
+    q, d = np.zeros((1, 20)), random.random((2, 20)) * (random.random((2, 20)) < 0.6)
+    q[0, random.permutation(20)[:terms]], d[1] = random.normal(size=terms), 0
+    queries, documents = (rows_of(csr_array(rows.astype("f4"))) for rows in (q, d))
+    parts, texts = network.parts(active), Texts(queries, documents, no_rows(1), no_rows(2))
+    table = (np.arange(20)[:, None] * PRIME + np.arange(20)) % size
+    assert pair_score(parts, texts, 0, 0) == pytest.approx(q[0] @ network.pairs[table] @ d[0], abs=1e-5)
+    assert pair_score(parts, texts, 0, 1) == 0
+    expected, step = network.pairs.astype(float), RATE * np.outer(q[0], d[0])
+    np.add.at(expected, table, np.where(active[table], step, 0) if masked else step)
+    step_pairs(parts, texts, 0, 0, RATE)
+    step_pairs(parts, texts, 0, 1, RATE)
+    np.testing.assert_allclose(network.pairs, expected, atol=1e-5)
