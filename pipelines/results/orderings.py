@@ -1125,6 +1125,7 @@ ORDERINGS = [
             *("SSI", "Table 5", f"for queries of {k} keywords, U'V + I is better than {name}", *SSI),
             *(f"5, k = {k}: low-rank", f"5, k = {k}: {row}", "MAP"),
             reason=KEYWORDS if row == "symmetric" else NOT_KNOWN,
+            with_less=(f"5, k = {k}: low-rank-quarter", f"5, k = {k}: {row}-quarter") if row == "symmetric" else None,
         )
         for k in (5, 10, 20)
         for name, row in (("TFIDF", "tfidf"), ("TFIDF with LSA", "mixture"), ("U'U + I", "symmetric"))

@@ -21,7 +21,7 @@ Tables 7 and 8 show which words stand for other words and for 2-grams in correla
 random among those that occur in at least 20 documents and in at most 1% of all, and whose words have only letters, at
 least four each.
 
-To see whether more data helps, some models of Tables 1 and 9 also learn from a quarter of the links or mates.
+To see whether more data helps, some models of Tables 1, 5 and 9 also learn from a quarter of the links or mates.
 """
 
 import argparse

@@ -70,13 +70,15 @@ def table_4(rankers: Rankers) -> Makers:
 
 
 def table_5(rankers: Rankers) -> Makers:
-    """The rows of Table 5: keyword queries."""
-    limit = rankers.arguments.max_terms
+    """The rows of Table 5, keyword queries, and some of them trained on a quarter of the links."""
+    limit, few = rankers.arguments.max_terms, rankers.with_fewer
     yield "tfidf", partial(rankers.tfidf, limit)
     yield "mixture", partial(rankers.mixture, limit, limit)
     yield "symmetric", partial(rankers.low_rank, limit, kind="symmetric")
     yield "low-rank", partial(rankers.low_rank, limit)
     yield "low-rank-symmetric-part", partial(rankers.symmetric_part, rankers.low_rank, limit)
+    yield "symmetric-quarter", partial(rankers.fewer, few.low_rank, limit, kind="symmetric")
+    yield "low-rank-quarter", partial(rankers.fewer, few.low_rank, limit)
 
 
 def table_6(rankers: Rankers) -> Makers:
