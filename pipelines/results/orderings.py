@@ -1116,7 +1116,8 @@ ORDERINGS = [
         "MAP",
         reason=(
             "these tables are large for the words of a small collection, as above. Correlated hashing is better than "
-            "hash kernels of 0.1 million with αI (check above). It had at most 20 epochs, and hash kernels 60."
+            "hash kernels of 0.1 million with αI (check above). On cpp-docs/links, it had at most 20 epochs, and hash "
+            "kernels of 6 million had 60."
         ),
     ),
     Ordering(

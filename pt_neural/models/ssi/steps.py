@@ -317,29 +317,38 @@ def pair_score(parts: Parts, texts: Texts, query: int, document: int) -> float:
     pairs, places = parts.pairs, parts.query_places
     query_terms, query_weights = text_of(texts.queries, query)
     document_terms, document_weights = text_of(texts.documents, document)
-    total = np.float32(0.0)
-    if len(pairs) == 0 or len(document_terms) == 0:
+    total, s = np.float32(0.0), 0
+    if len(pairs) == 0:
         return total
-    end = len(pairs) - document_terms[-1]  # rows that start before it do not wrap around within the document
-    fours = len(query_terms) // 4 * 4  # four rows at a time, since reading their weights waits for memory
-    for s in range(0, fours, 4):
+    while s < len(query_terms):
+        if not four_rows(parts, query_terms, s, document_terms):
+            start = places[query_terms[s]]
+            total += query_weights[s] * row_score(pairs, start, document_terms, document_weights)
+            s += 1
+            continue
         start1, start2 = places[query_terms[s]], places[query_terms[s + 1]]
         start3, start4 = places[query_terms[s + 2]], places[query_terms[s + 3]]
-        if max(start1, start2, start3, start4) >= end:
-            for row in range(s, s + 4):
-                start = places[query_terms[row]]
-                total += query_weights[row] * row_score(pairs, start, document_terms, document_weights)
-            continue
         weight1, weight2 = query_weights[s], query_weights[s + 1]
         weight3, weight4 = query_weights[s + 2], query_weights[s + 3]
         for t in range(len(document_terms)):
             place1, place2, place3, place4 = places_of(start1, start2, start3, start4, document_terms[t])
             half = weight1 * pairs[place1] + weight2 * pairs[place2]
             total += (half + weight3 * pairs[place3] + weight4 * pairs[place4]) * document_weights[t]
-    for s in range(fours, len(query_terms)):
-        start = places[query_terms[s]]
-        total += query_weights[s] * row_score(pairs, start, document_terms, document_weights)
+        s += 4
     return total
+
+
+@compiled
+def four_rows(parts: Parts, query_terms: np.ndarray, s: int, document_terms: np.ndarray) -> bool:
+    """Whether there are four more rows of W, none of which wraps around within the document.
+
+    They are read together, since reading their weights waits for memory.
+    """
+    if s + 4 > len(query_terms) or len(document_terms) == 0:
+        return False
+    end, places = len(parts.pairs) - document_terms[-1], parts.query_places
+    left = max(places[query_terms[s]], places[query_terms[s + 1]])
+    return max(left, places[query_terms[s + 2]], places[query_terms[s + 3]]) < end
 
 
 @compiled
@@ -360,33 +369,28 @@ def places_of(start1: int, start2: int, start3: int, start4: int, term: int) -> 
 @compiled
 def step_pairs(parts: Parts, texts: Texts, query: int, document: int, rate: float) -> None:
     """W_st += rate q_s d_t, where the weight is active (section 2.3.1; algorithm 2)."""
-    pairs, places, active = parts.pairs, parts.query_places, parts.active
+    pairs, places, s = parts.pairs, parts.query_places, 0
+    if len(pairs) == 0:
+        return
     query_terms, query_weights = text_of(texts.queries, query)
     document_terms, document_weights = text_of(texts.documents, document)
-    if len(pairs) == 0 or len(document_terms) == 0:
-        return
-    end = len(pairs) - document_terms[-1]  # see pair_score
-    fours = len(query_terms) // 4 * 4 if len(active) == 0 else 0
-    for s in range(0, fours, 4):
+    while s < len(query_terms):
+        step1 = np.float32(rate * query_weights[s])
+        if len(parts.active) > 0 or not four_rows(parts, query_terms, s, document_terms):
+            step_row(pairs, parts.active, places[query_terms[s]], document_terms, document_weights, step1)
+            s += 1
+            continue
         start1, start2 = places[query_terms[s]], places[query_terms[s + 1]]
         start3, start4 = places[query_terms[s + 2]], places[query_terms[s + 3]]
-        step1, step2 = np.float32(rate * query_weights[s]), np.float32(rate * query_weights[s + 1])
-        step3, step4 = np.float32(rate * query_weights[s + 2]), np.float32(rate * query_weights[s + 3])
-        if max(start1, start2, start3, start4) >= end:
-            step_row(pairs, active, start1, document_terms, document_weights, step1)
-            step_row(pairs, active, start2, document_terms, document_weights, step2)
-            step_row(pairs, active, start3, document_terms, document_weights, step3)
-            step_row(pairs, active, start4, document_terms, document_weights, step4)
-            continue
+        step2, step3 = np.float32(rate * query_weights[s + 1]), np.float32(rate * query_weights[s + 2])
+        step4 = np.float32(rate * query_weights[s + 3])
         for t in range(len(document_terms)):
             place1, place2, place3, place4 = places_of(start1, start2, start3, start4, document_terms[t])
             pairs[place1] += step1 * document_weights[t]
             pairs[place2] += step2 * document_weights[t]
             pairs[place3] += step3 * document_weights[t]
             pairs[place4] += step4 * document_weights[t]
-    for s in range(fours, len(query_terms)):
-        step = np.float32(rate * query_weights[s])
-        step_row(pairs, active, places[query_terms[s]], document_terms, document_weights, step)
+        s += 4
 
 
 @compiled
