@@ -31,7 +31,17 @@ from pipelines.results.choice import (
 )
 from pipelines.results.curves import curve_folders, curve_picture, curve_section, picture_name
 from pipelines.results.findings import Outcomes, findings_of, findings_section
-from pipelines.results.folders import MARK, UNFINISHED, ResultFolder, mean_text, result_folders
+from pipelines.results.folders import (
+    MARK,
+    UNFINISHED,
+    ResultFolder,
+    Systems,
+    mean_by_query,
+    mean_text,
+    query_count,
+    result_folders,
+    seed_counts,
+)
 from pipelines.results.keeping import KEPT, keep
 from pipelines.results.orderings import NOT_KNOWN, ORDERINGS, WITH_RECIPES, Ordering, outcome_of
 from pipelines.results.papers import SSI_MEASURES, TABLES, paper_figures, paper_text
@@ -215,29 +225,26 @@ def table_section(table: PaperTable, folders: Sequence[ResultFolder]) -> Iterato
     columns = {"paper": [paper_text(value, table) for value in table.rows.values()]}
     for folder in folders:
         if folder.pipeline == table.pipeline:
-            values = folder.values(table.runs)
-            values = values[values["measure"] == table.measure]
-            cells = [_marked(_cell(values, name, table), name, folder) for name in table.rows]
+            systems = folder.values(table.runs).get(table.measure, {})
+            cells = [_marked(_cell(systems, name, table), name, folder) for name in table.rows]
             if any(cell != "–" for cell in cells):
-                columns[_heading(folder, values)] = cells
+                columns[_heading(folder, systems)] = cells
     if len(columns) > 1:
         yield f"### {table.paper}, {table.table}: {table.measure}\n"
         yield markdown(pd.DataFrame({"system": list(table.rows), **columns})) + "\n"
 
 
-def _heading(folder: ResultFolder, values: pd.DataFrame) -> str:
-    return f"{folder.collection} ({values['qid'].nunique():,} queries)"
+def _heading(folder: ResultFolder, systems: Systems) -> str:
+    return f"{folder.collection} ({query_count(systems):,} queries)"
 
 
-def _cell(values: pd.DataFrame, name: str, table: PaperTable) -> str:
-    means = values[values["system"] == name].groupby("seed")["value"].mean()
-    if means.empty:
+def _cell(systems: Systems, name: str, table: PaperTable) -> str:
+    baseline = table.baselines[name] if table.baselines else name
+    if name not in systems or baseline not in systems:
         return "–"
+    means = systems[name].mean()
     if table.baselines:
-        others = values[values["system"] == table.baselines[name]].groupby("seed")["value"].mean()
-        if others.empty:
-            return "–"
-        means = 100 * (means / others - 1)
+        means = 100 * (means / systems[baseline].mean() - 1)
     deviation = f" ± {means.std(ddof=1):.3f}" if len(means) > 1 else ""
     return paper_text(means.mean(), table) + deviation
 
@@ -253,12 +260,11 @@ def ssi_section(number: str, title: str, ending: str, folders: Sequence[ResultFo
         columns = {"paper": [row[place].replace("±", " ± ") or "–" for row in rows.values()]}
         for folder in folders:
             if folder.pipeline == "ssi":
-                values = folder.values(f"runs-{ending}")
-                values = values[values["measure"] == measure]
+                systems = folder.values(f"runs-{ending}").get(measure, {})
                 names = [f"{number}: {row}" for row in rows]
-                cells = [_marked(mean_text(values, name), name, folder) for name in names]
+                cells = [_marked(mean_text(systems, name), name, folder) for name in names]
                 if any(cell != "–" for cell in cells):
-                    columns[_heading(folder, values)] = cells
+                    columns[_heading(folder, systems)] = cells
         if len(columns) > 1:
             yield f"### SSI, {title}: {measure}\n"
             yield markdown(pd.DataFrame({"system": [ssi.NAMES[row] for row in rows], **columns})) + "\n"
@@ -286,18 +292,14 @@ def _by_ranker(name: str) -> tuple[bool, str, bool]:
 
 def _beside_bm25(folder: ResultFolder) -> tuple[str, dict[str, str]]:
     """The heading of a collection, and its mean of each system, marked if it differs from BM25."""
-    values = folder.values("runs")
-    values = values[values["measure"] == str(MAIN)]
-    order = values["system"].drop_duplicates()
-    by_query = values.pivot_table("value", "qid", "system")[order]
-    differs = significance(by_query, "BM25").set_index("system")["corrected"] < LEVEL
+    systems = folder.values("runs")[str(MAIN)]
+    differs = significance(mean_by_query(systems), "BM25").set_index("system")["corrected"] < LEVEL
     cells = {}
-    for name in order:
-        cell = f"{mean_text(values, name)}{'*' * bool(differs.get(name, False))}"
+    for name in systems:
+        cell = f"{mean_text(systems, name)}{'*' * bool(differs.get(name, False))}"
         cells[name] = f"{cell} {MARK}" if name.rpartition(" + ")[2] in folder.unfinished() else cell
-    counts = values[values["seed"] != ""].groupby("system")["seed"].nunique()
-    seeds = " or ".join(map(str, sorted(set(counts) or {1})))
-    return f"{_heading(folder, values)[:-1]}, {seeds} seed{'s' * (seeds != '1')})", cells
+    seeds = " or ".join(map(str, sorted(seed_counts(systems) or {1})))
+    return f"{_heading(folder, systems)[:-1]}, {seeds} seed{'s' * (seeds != '1')})", cells
 
 
 def commands(folders: Sequence[ResultFolder]) -> Iterator[str]:

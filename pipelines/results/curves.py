@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from pipelines.common.comparison import MAIN
 from pipelines.common.workspace import markdown, slug
 from pipelines.learning_curves import curves_figure
-from pipelines.results.folders import MARK, UNFINISHED, ResultFolder
+from pipelines.results.folders import MARK, UNFINISHED, ResultFolder, Systems, query_count, seed_counts
 from pipelines.results.orderings import BY_SIZE, Ordering, outcome_of, trend_of, with_queries
 
 CURVES = "curves.csv"
@@ -40,10 +40,10 @@ def curve_folders(folders: Sequence[ResultFolder]) -> list[ResultFolder]:
 
 def curve_picture(folder: ResultFolder) -> Figure:
     """The curves of a collection, with BM25 as a line."""
-    frame, values = pd.read_csv(folder.path / CURVES), folder.values("runs")
-    seeds = values[values["seed"] != ""].groupby("system")["seed"].nunique()
-    number = " to ".join(map(str, sorted({seeds.min(), seeds.max()})))
-    return curves_figure(frame, _bm25(values), f"{folder.collection}, {number} seeds")
+    frame, systems = pd.read_csv(folder.path / CURVES), folder.values("runs")[str(MAIN)]
+    seeds = seed_counts(systems)
+    number = " to ".join(map(str, sorted({min(seeds), max(seeds)})))
+    return curves_figure(frame, _bm25(systems), f"{folder.collection}, {number} seeds")
 
 
 def picture_name(folder: ResultFolder) -> str:
@@ -62,11 +62,11 @@ def curve_section(folders: Sequence[ResultFolder], pictures: Path) -> Iterator[s
     if folders:
         yield SECTION
     for folder in folders:
-        values = folder.values("runs")
-        yield f"### {folder.collection} ({values['qid'].nunique():,} queries)\n"
+        systems = folder.values("runs")[str(MAIN)]
+        yield f"### {folder.collection} ({query_count(systems):,} queries)\n"
         yield f"![{MAIN} by training queries]({pictures / picture_name(folder)})\n"
         frame = pd.read_csv(folder.path / CURVES)
-        table = curve_table(frame, folder.unfinished(), _bm25(values))
+        table = curve_table(frame, folder.unfinished(), _bm25(systems))
         yield markdown(table) + "\n"
         if table["system"].str.endswith(MARK).any():
             yield UNFINISHED
@@ -75,8 +75,8 @@ def curve_section(folders: Sequence[ResultFolder], pictures: Path) -> Iterator[s
             yield markdown(orderings) + "\n"
 
 
-def _bm25(values: pd.DataFrame) -> float:
-    return values.loc[(values["system"] == "BM25") & (values["measure"] == str(MAIN)), "value"].mean()
+def _bm25(systems: Systems) -> float:
+    return systems["BM25"].to_numpy().mean()
 
 
 def curve_table(frame: pd.DataFrame, unfinished: set[str], bm25: float) -> pd.DataFrame:
@@ -114,7 +114,7 @@ def trends(folder: ResultFolder) -> dict[tuple[str, str, str], str]:
 def _orderings(folder: ResultFolder) -> Iterator[tuple[Ordering, dict[int, Ordering]]]:
     """The orderings whose systems were run, each for the numbers of training queries that both systems learned from."""
     values = folder.values("runs")
-    known = set(values["system"])
+    known = set().union(*values.values())
     for ordering in BY_SIZE:
         along = {size: with_queries(ordering, size) for size in _sizes(folder)}
         # The best of several at one size may be another one at the next, so all of them must be there.
@@ -131,6 +131,6 @@ def _sizes(folder: ResultFolder) -> list[int]:
     return sorted(pd.read_csv(folder.path / CURVES)["queries"].unique())
 
 
-def _trend(along: dict[int, Ordering], values: pd.DataFrame) -> str | None:
+def _trend(along: dict[int, Ordering], values: dict[str, Systems]) -> str | None:
     first, *_, last = along.values()
     return trend_of(first, last, values)

@@ -2,17 +2,20 @@
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from pipelines.common.runs import VALUES, read_values
 from pipelines.common.workspace import SETTINGS
 
+Systems = dict[str, pd.DataFrame]  # a row for each query and a column for each seed
 LAST = 3  # epochs
 MARK = "†"
 STAGES = ("nonzeros", "model")  # of the trainings of SSI that have several
@@ -51,8 +54,8 @@ class ResultFolder:
         """The ``command``, ``packages`` and, if known, ``seconds`` of each run that made the results."""
         return self.settings.get("made_by") or [self.settings]
 
-    def values(self, runs: str) -> pd.DataFrame:
-        """The per-query values of a folder of runs: ``system, seed, qid, measure, value``; seed as text.
+    def values(self, runs: str) -> dict[str, Systems]:
+        """The values of each measure in a folder of runs, by system. Seeds are text, empty for what has none.
 
         Systems of the SSI paper's tables are also there under the number of the table and the row: ``"1: low-rank"``.
         Those with n frequent words are also there without the number of words of the collection at the end of their
@@ -71,41 +74,45 @@ def _unfinished(folder: Path) -> set[str]:
     if path.exists():
         histories = pd.read_csv(path)
         stages = [column for column in STAGES if column in histories]
-        for (system, *_, stage), history in histories.groupby(["system", "seed", *stages], dropna=False):
-            if stage == MIXING:
-                continue
-            measured = history.set_index("epoch").filter(like="dev ").dropna(axis=1, how="all")
-            if measured.empty:  # trained without dev queries, for a fixed number of epochs
-                continue
-            dev = measured.iloc[:, 0]
-            best = dev.idxmin() if dev.name.endswith("RankLoss") else dev.idxmax()
-            if history["epoch"].max() - best < LAST:
-                found.add(system)
+        histories = histories[(histories[stages] != MIXING).all(axis=1)]
+        trainings = [histories[key] for key in ("system", "seed", *stages)]
+        last = histories["epoch"].groupby(trainings, dropna=False).transform("max")
+        for measure in histories.filter(like="dev "):  # what was trained without dev queries has none
+            dev = histories[measure].dropna() * (-1 if measure.endswith("RankLoss") else 1)
+            best = histories.loc[dev.groupby(trainings, dropna=False).idxmax()]
+            found |= set(best.loc[last - best["epoch"] < LAST, "system"])
     rows = (row for table in folder.glob("table*.csv") for run, row in _rows_of_systems(table) if run in found)
     return found | set(rows)
 
 
 @cache
-def _values(folder: Path, runs: str) -> pd.DataFrame:
+def _values(folder: Path, runs: str) -> dict[str, Systems]:
     path = folder / runs / VALUES
     if not path.exists():
-        return pd.DataFrame(columns=["system", "seed", "qid", "measure", "value"])
-    values = read_values(path)
-    names = pd.Series(values["name"].unique(), dtype=object)
-    parts = names.str.extract(r"^(?P<system>.*?)(?:, seed (?P<seed>\d+))?$").fillna({"seed": ""}).set_index(names)
-    values = values.assign(**{part: values["name"].map(parts[part]) for part in parts})
-    values = values[["system", "seed", "qid", "measure", "value"]]
-    rows = [_by_row(values, table) for table in sorted(folder.glob(f"table*-{runs.removeprefix('runs-')}.csv"))]
-    short = {name: re.sub(WORD_COUNT, r"\1", name) for name in parts["system"]}
-    renamed = values[values["system"].isin([name for name, other in short.items() if name != other])]
-    whole = pd.concat([values, *rows, renamed.assign(system=renamed["system"].map(short))], ignore_index=True)
-    return whole.astype(dict.fromkeys(["system", "qid", "measure"], "category"))  # looking them up as text takes longer
+        return {}
+    others = defaultdict(list)  # the other names of a system
+    for table in sorted(folder.glob(f"table*-{runs.removeprefix('runs-')}.csv")):
+        for system, row in _rows_of_systems(table):
+            others[system].append(row)
+    return {measure: _systems(values, others) for measure, values in read_values(path).groupby("measure", sort=False)}
 
 
-def _by_row(values: pd.DataFrame, table: Path) -> pd.DataFrame:
-    """The values of the systems of a table, if it names its rows and their runs."""
-    rows = pd.DataFrame(_rows_of_systems(table), columns=["system", "row"], dtype=object)
-    return values.merge(rows, on="system").drop(columns="system").rename(columns={"row": "system"})[list(values)]
+def _systems(values: pd.DataFrame, others: dict[str, list[str]]) -> Systems:
+    by_run = values.pivot(index="qid", columns="name", values="value")  # noqa: PD010 (pivot_table takes twice as long)
+    queries, numbers = by_run.index.astype(object), by_run.to_numpy()  # indices of text take much longer
+    columns = {run: column for column, run in enumerate(by_run.columns)}
+    runs = defaultdict(dict)
+    for run in values["name"].unique():
+        system, seed = re.fullmatch(r"(.*?)(?:, seed (\d+))?", run).groups(default="")
+        runs[system][seed] = run
+    systems = {}
+    for system, by_seed in runs.items():
+        seeds = pd.Index(sorted(by_seed), dtype=object)
+        found = numbers[:, [columns[by_seed[seed]] for seed in seeds]]
+        known = ~np.isnan(found).all(axis=1)
+        found = pd.DataFrame(found[known], queries[known], seeds)
+        systems |= dict.fromkeys((system, *others[system], re.sub(WORD_COUNT, r"\1", system)), found)
+    return systems
 
 
 def _rows_of_systems(table: Path) -> list[tuple[str, str]]:
@@ -122,17 +129,32 @@ def read_folder(path: Path) -> ResultFolder:
     return ResultFolder(path, json.loads((path / SETTINGS).read_text(encoding="utf-8")))
 
 
-def mean_text(values: pd.DataFrame, system: str) -> str:
+def mean_text(systems: Systems, name: str) -> str:
     """The mean of a system as text, with its standard deviation over seeds if there are several; a dash without values.
 
     Args:
-        values: What :meth:`ResultFolder.values` returns, of one measure.
-        system: Its name.
+        systems: The values of one measure by system.
+        name: The system's name.
     """
-    means = values[values["system"] == system].groupby("seed")["value"].mean()
-    if means.empty:
+    if name not in systems:
         return "–"
+    means = systems[name].mean()
     return f"{means.mean():.3f}" + (f" ± {means.std(ddof=1):.3f}" if len(means) > 1 else "")
+
+
+def mean_by_query(systems: Systems) -> pd.DataFrame:
+    """The means over seeds: one row per query and one column per system."""
+    return pd.DataFrame({name: values.mean(axis="columns") for name, values in systems.items()})
+
+
+def query_count(systems: Systems) -> int:
+    """How many queries systems were run on."""
+    return len(set().union(*(values.index for values in systems.values())))
+
+
+def seed_counts(systems: Systems) -> set[int]:
+    """The numbers of seeds of those systems that depend on one."""
+    return {values.shape[1] for values in systems.values() if list(values) != [""]}
 
 
 def result_folders(out: Path) -> Iterator[ResultFolder]:

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t
 
+from pipelines.results.folders import Systems
 from pipelines.ssi import paper as ssi
 
 LEVEL = 0.05
@@ -108,13 +109,13 @@ class Outcome:
     @property
     def difference(self) -> str:
         """The difference with its verdict, if there is one."""
-        number = f"{self.better - self.worse:+.4f}"
+        number = f"{self.better - self.worse:+z.4f}"
         return number if self.verdict is None else f"{self.verdict}: {number}, {p_text(self.p)}"
 
     def __str__(self) -> str:
         number = len(self.seeds or ())
         means = f"{self.better:.4f} against {self.worse:.4f}{f' ({self.of})' if self.of else ''}"
-        spread = f", over seeds {min(self.seeds):+.4f} to {max(self.seeds):+.4f}" if number > 1 else ""
+        spread = f", over seeds {min(self.seeds):+z.4f} to {max(self.seeds):+z.4f}" if number > 1 else ""
         if self.verdict is None:
             return f"{'one seed' if number == 1 else f'{number} seeds'}: {means}{spread}"
         return f"{self.verdict}: {means}, {p_text(self.p)}{spread}"
@@ -125,22 +126,22 @@ def p_text(p: float) -> str:
     return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
 
 
-def outcome_of(ordering: Ordering, values: pd.DataFrame) -> Outcome | None:
+def outcome_of(ordering: Ordering, values: dict[str, Systems]) -> Outcome | None:
     """Test an ordering; None if a system is missing.
 
     Args:
         ordering: The ordering.
-        values: One row per run, query and measure: ``system, seed, qid, measure, value``.
+        values: What :meth:`~pipelines.results.folders.ResultFolder.values` returns.
     """
-    values = values[values["measure"] == ordering.measure]
-    other, of = _best_of(ordering.worse, values), ""
+    systems = values.get(ordering.measure, {})
+    other, of = _best_of(ordering.worse, systems), ""
     if other != ordering.worse:
         of = ssi.NAMES.get(other.rpartition(": ")[2], other)
-    better, worse = (_side(values, side) for side in (ordering.better, other))
+    better, worse = (_side(systems, side) for side in (ordering.better, other))
     if better is None or worse is None:
         return None
     learned = [_is_learned(side) for side in (ordering.better, other)]
-    trainings = [values.mean() for values, depends in zip((better, worse), learned, strict=True) if depends]
+    trainings = [side.mean() for side, depends in zip((better, worse), learned, strict=True) if depends]
     spread = variance_of(better.mean(axis=1) - worse.mean(axis=1), trainings)
     seeds = None
     if any(learned):
@@ -163,17 +164,17 @@ def pooled(outcomes: Sequence[Outcome]) -> Outcome:
     return Outcome(float(better), float(worse), sum(variances), freedom_of(variances, [e.freedom for e in outcomes]))
 
 
-def trend_of(first: Ordering, last: Ordering, values: pd.DataFrame) -> str | None:
+def trend_of(first: Ordering, last: Ordering, values: dict[str, Systems]) -> str | None:
     """Whether the difference of two systems grows: ``rises``, ``falls`` or ``level``; None as for ``verdict``.
 
     Args:
         first: An ordering of the systems as they were trained with the fewest queries.
         last: The same with the most queries.
-        values: One row per run, query and measure: ``system, seed, qid, measure, value``.
+        values: What :meth:`~pipelines.results.folders.ResultFolder.values` returns.
     """
-    values = values[values["measure"] == last.measure]
-    names = [name for each in (last, first) for name in (each.better, _best_of(each.worse, values))]
-    sides = [_side(values, name) for name in names]
+    systems = values.get(last.measure, {})
+    names = [name for each in (last, first) for name in (each.better, _best_of(each.worse, systems))]
+    sides = [_side(systems, name) for name in names]
     if any(side is None for side in sides):
         return None
     trainings = [side.mean() for side, name in zip(sides, names, strict=True) if _is_learned(name)]
@@ -212,24 +213,21 @@ def freedom_of(variances: Sequence[float], freedoms: Sequence[float]) -> float:
     return float(variances.sum() ** 2 / (variances[known] ** 2 / np.array(freedoms)[known]).sum())
 
 
-def _best_of(side: Side, values: pd.DataFrame) -> Side:
+def _best_of(side: Side, systems: Systems) -> Side:
     """The best of several systems; or the same side, if it is none of several or if none of them was run."""
     if not isinstance(side, frozenset):
         return side
-    means = values[values["system"].isin(side)].groupby("system")["value"].mean()
-    return means.idxmax() if len(means) else side
+    known = sorted(side & set(systems))
+    return max(known, key=lambda name: systems[name].to_numpy().mean()) if known else side
 
 
-def _side(values: pd.DataFrame, side: Side) -> pd.DataFrame | None:
+def _side(systems: Systems, side: Side) -> pd.DataFrame | None:
     """One row per query and one column per seed; for a gain, relative to the mean of the second system."""
     if isinstance(side, frozenset):
         return None  # none of them was run
     if isinstance(side, str):
-        rows = values[values["system"] == side]
-        if rows.empty:
-            return None
-        return rows.pivot(index="qid", columns="seed", values="value")  # noqa: PD010 (pivot_table takes twice as long)
-    system, baseline = (_side(values, name) for name in side)
+        return systems.get(side)
+    system, baseline = (systems.get(name) for name in side)
     if system is None or baseline is None:
         return None
     return (system - baseline) / np.mean(baseline.to_numpy())

@@ -6,7 +6,7 @@ import pandas as pd
 
 from pipelines.common.comparison import MAIN
 from pipelines.common.workspace import markdown
-from pipelines.results.folders import ResultFolder, mean_text
+from pipelines.results.folders import ResultFolder, Systems, mean_text, query_count
 from pipelines.results.orderings import Ordering, outcome_of, p_text
 
 SECTION = f"""\
@@ -32,22 +32,23 @@ def peer_section(folders: Sequence[ResultFolder]) -> Iterator[str]:
         yield SECTION
     for folder in folders:
         values = folder.values("runs")
-        bm25 = values.loc[values["system"] == "BM25", "value"].mean()
-        yield f"### {folder.collection} ({values['qid'].nunique():,} queries; BM25 {bm25:.3f})\n"
+        systems = values[str(MAIN)]
+        bm25 = mean_text(systems, "BM25")
+        yield f"### {folder.collection} ({query_count(systems):,} queries; BM25 {bm25})\n"
         yield markdown(peer_table(values)) + "\n"
 
 
-def peer_table(values: pd.DataFrame) -> pd.DataFrame:
+def peer_table(values: dict[str, Systems]) -> pd.DataFrame:
     """A row for each ranker that both sides have."""
-    rows = []
-    for name in values["system"].drop_duplicates():
+    systems, rows = values[str(MAIN)], []
+    for name in systems:
         ranker, _, side = name.rpartition(", ")
         if side != OURS:
             continue
         theirs = f"{ranker}, {THEIRS}"
         outcome = outcome_of(Ordering("", "", "", "peers", "runs", name, theirs), values)
         if outcome is not None:
-            cells = {OURS: mean_text(values, name), THEIRS: mean_text(values, theirs)}
+            cells = {OURS: mean_text(systems, name), THEIRS: mean_text(systems, theirs)}
             difference = f"{outcome.better - outcome.worse:+.3f}, {p_text(outcome.p)}"
             rows.append({"ranker": ranker, **cells, "difference": difference})
     return pd.DataFrame(rows)

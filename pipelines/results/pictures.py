@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from pipelines.clsm.figures import text_lengths
 from pipelines.common.workspace import slug
 from pipelines.duet.rankers import KINDS
-from pipelines.results.folders import ResultFolder
+from pipelines.results.folders import ResultFolder, mean_by_query
 from pipelines.ssi import figures, paper
 from pt_neural.experiment import pca
 
@@ -49,7 +49,7 @@ def paper_pictures(folders: Sequence[ResultFolder]) -> Iterator[tuple[str, str, 
 
 def average_precision(folder: ResultFolder) -> Draw | None:
     """(U'V)_n + I with the largest n against TFIDF and its mixture with LSA; None if one of them was not run."""
-    values = _by_query(folder.values("runs-collection"), "MAP")
+    values = mean_by_query(folder.values("runs-collection").get("MAP", {}))
     if not set(SCATTERED) <= set(values):
         return None
     return partial(figures.scatter, values[list(SCATTERED)].rename(columns=SCATTERED))
@@ -63,16 +63,11 @@ def from_table(draw: Callable[[pd.DataFrame], Figure], folder: ResultFolder) -> 
 
 def components(folder: ResultFolder) -> Draw | None:
     """The rankers of Table 2 as points; None without the Duet, or with fewer than three rankers."""
-    values = _by_query(folder.values("runs"), str(nDCG @ 10))
+    values = mean_by_query(folder.values("runs").get(str(nDCG @ 10), {}))
     kinds = {name: kind for name, kind in KINDS.items() if name in values}
     if "Duet" not in kinds or len(kinds) < 3:
         return None
     return lambda: pca(values[list(kinds)], kinds).plot().figure
-
-
-def _by_query(values: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """One row per query and one column per system."""
-    return values[values["measure"] == measure].pivot_table("value", "qid", "system")
 
 
 FIGURES: tuple[tuple[str, int, str, Callable[[ResultFolder], Draw | None]], ...] = (

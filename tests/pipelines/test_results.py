@@ -95,10 +95,15 @@ def duet_values(out, collection):
     return next(each for each in folders if (each.pipeline, each.collection) == ("duet", collection)).values("runs")
 
 
+def systems(**values):
+    """What a folder has of one measure: one system's values by seed, with a row for each query."""
+    return {"nDCG@10": {name: pd.DataFrame(by_seed, index=QIDS) for name, by_seed in values.items()}}
+
+
 def test_an_ordering_is_tested_over_queries_and_seeds(out):
     values = duet_values(out, "cacm")
     outcome = outcome_of(ordering("the Duet is better than its local part"), values)
-    columns = {name: rows.groupby("qid")["value"].mean() for name, rows in values.groupby("system")}
+    columns = {name: by_seed.mean(axis=1) for name, by_seed in values["nDCG@10"].items()}
     differences = columns["Duet"] - columns["Local"]
     of_queries, of_seeds = differences.var() / 30, 0.1**2 / 3  # Local has the same values for all seeds
     freedom = (of_queries + of_seeds) ** 2 / (of_queries**2 / 29 + of_seeds**2 / 2)
@@ -119,9 +124,9 @@ def test_what_is_learned_needs_three_seeds(out):
     two = outcome_of(ordering("the distributed part is better than the local one"), duet_values(out, "cacm"))
     assert str(two).startswith("2 seeds: ")
     assert str(two).endswith(", over seeds +0.1000 to +0.2000")
-    duet = values[values["system"] == "Duet"]
-    more = [duet.assign(seed=str(seed), value=duet["value"] + 0.01 * seed) for seed in (2, 3)]
-    outcome = outcome_of(ordering("the Duet is better than BM25"), pd.concat([values, *more]))
+    found = values["nDCG@10"]
+    more = {"Duet": found["Duet"].assign(**{str(seed): found["Duet"]["1"] + 0.01 * seed for seed in (2, 3)})}
+    outcome = outcome_of(ordering("the Duet is better than BM25"), {"nDCG@10": found | more})
     assert outcome.verdict == "yes"
     assert np.diff(outcome.seeds) == pytest.approx([0.02, 0.01])
 
@@ -141,26 +146,26 @@ def test_the_best_of_several_is_named(out):
 
 
 def test_verdicts():
-    values = pd.DataFrame({"system": ["QL"] * 30 + ["BM25"] * 30, "seed": "", "qid": QIDS * 2, "measure": "nDCG@10"})
     noise = np.random.default_rng(1).normal(0, 0.01, 30)
     better = Ordering("x", "y", "z", "p", "r", "QL", "BM25")
-    values["value"] = np.r_[0.5 + noise, np.full(30, 0.4)]
+    values = systems(QL={"": 0.5 + noise}, BM25={"": 0.4})
     assert outcome_of(better, values).verdict == "yes"
     assert outcome_of(replace(better, better="BM25", worse="QL"), values).verdict == "no"
-    values["value"] = np.r_[noise, np.zeros(30)]
-    assert outcome_of(better, values).verdict == "level"
-    values["value"] = 0.3
-    assert str(outcome_of(better, values)) == "level: 0.3000 against 0.3000, p = 1.000"
-    values = pd.concat([*(values[:30].assign(seed=str(seed)) for seed in range(3)), values[30:]])
-    values["value"] = 0.1 + 0.2 * values["qid"].map(QIDS.index)  # a mean over three equal values is rounded
-    learned = replace(better, better="Duet")
-    assert outcome_of(learned, values.replace({"system": {"QL": "Duet"}})).verdict == "level"
+    assert outcome_of(better, systems(QL={"": noise}, BM25={"": 0.0})).verdict == "level"
+    equal = outcome_of(better, systems(QL={"": 0.3}, BM25={"": 0.3}))
+    assert str(equal) == "level: 0.3000 against 0.3000, p = 1.000"
+    by_query = 0.1 + 0.2 * np.arange(30)  # a mean over three equal values is rounded
+    learned = systems(Duet={str(seed): by_query for seed in range(3)}, BM25={"": by_query + 1e-12})
+    outcome = outcome_of(replace(better, better="Duet"), learned)
+    assert outcome.verdict == "level"
+    assert str(outcome).endswith("over seeds +0.0000 to +0.0000")
+    assert outcome.difference == "level: +0.0000, p = 1.000"
 
 
 def test_without_seeds_the_test_is_the_paired_one(out):
     values = duet_values(out, "neural:pydocs")
-    outcome = outcome_of(Ordering("x", "y", "z", "p", "r", "BM25", "Duet"), values.assign(seed=""))
-    sides = [values.loc[values["system"] == name, "value"].to_numpy() for name in ("BM25", "Duet")]
+    outcome = outcome_of(Ordering("x", "y", "z", "p", "r", "BM25", "Duet"), values)
+    sides = [values["nDCG@10"][name].squeeze() for name in ("BM25", "Duet")]
     assert outcome.p == pytest.approx(ttest_rel(*sides).pvalue)
 
 
@@ -221,7 +226,7 @@ def test_the_page_has_ours_beside_the_papers(out, monkeypatch, tmp_path):
     assert all((tmp_path / name).exists() for name in pictures)
     header = text.index("| system | paper | neural:pydocs (30 queries) | cacm (30 queries) |")
     values = next(folder for folder in result_folders(out) if folder.collection == "neural:pydocs").values("runs")
-    mean = values.loc[values["system"] == "Duet", "value"].mean()
+    mean = values["nDCG@10"]["Duet"].to_numpy().mean()
     assert f"| Duet | 0.530 | {mean:.3f} | " in text[header:]
     assert "| SDM | 0.462 | – | – |" in text[header:]
     assert "| SSM & BM25 | +1.33 | +50.00 |" in text
@@ -340,7 +345,8 @@ def test_more_text_may_bring_a_finding_nearer(tmp_path):
 
 
 def test_orderings_name_rows_of_the_tables_they_cite():
-    own = {name for path in KEPT.glob("ssi-*") for name in read_folder(path).values("runs-collection")["system"]}
+    values = [read_folder(path).values("runs-collection") for path in KEPT.glob("ssi-*")]
+    own = {name for measures in values for by_system in measures.values() for name in by_system}
     for each in ORDERINGS:
         if each.paper == "SSI":
             for side in (each.better, *([each.worse] if isinstance(each.worse, str) else each.worse)):
@@ -408,8 +414,8 @@ def test_systems_of_several_runs_are_kept_side_by_side(tmp_path):
         keep(second, kept)
         (found,) = result_folders(kept)
         assert {path.name for path in found.path.glob("figure*.csv")} == {"figure4.csv", "figure6.csv"}
-        means = found.values("runs").groupby("system")["value"].mean()
-        assert means.to_dict() == pytest.approx({"Duet": 0.5, "Local": 0.125, "DRMM": 1 / 6}, abs=1e-4)
+        means = {name: by_seed.to_numpy().mean() for name, by_seed in found.values("runs")["nDCG@10"].items()}
+        assert means == pytest.approx({"Duet": 0.5, "Local": 0.125, "DRMM": 1 / 6}, abs=1e-4)
         losses = pd.read_csv(found.path / "histories.csv").set_index("system")["loss"]
         assert losses.to_dict() == {"Duet": 1.0, "Local": 3.0, "DRMM": 3.0}
         commands = [each["command"] for each in found.made_by]
@@ -475,8 +481,8 @@ def test_the_page_of_the_later_classics_says_which_rank_best():
 def test_the_sentence_on_learning_curves_is_what_they_show():
     low, high = {}, {}
     for folder in curve_folders(list(result_folders(KEPT))):
-        curves, values = pd.read_csv(folder.path / "curves.csv"), folder.values("runs")
-        bm25 = values.loc[(values["system"] == "BM25") & (values["measure"] == "nDCG@10"), "value"].mean()
+        curves = pd.read_csv(folder.path / "curves.csv")
+        bm25 = folder.values("runs")["nDCG@10"]["BM25"].to_numpy().mean()
         curves["above"] = curves["nDCG@10"] > bm25
         mixed, alone = curves[curves["kind"] == "mixed"], curves[curves["kind"] == "alone"]
         fewest, most = curves["queries"].min(), curves["queries"].max()
@@ -590,8 +596,8 @@ def test_a_run_may_stand_in_two_rows_of_a_table(tmp_path):
     table = pd.read_csv(path)
     pd.concat([table, table.assign(row="full, again")]).to_csv(path, index=False)
     (found,) = result_folders(tmp_path)
-    values = found.values("runs-collection")
-    assert values.groupby("system", observed=True)["value"].mean().round(3).to_dict() == {
+    values = found.values("runs-collection")["MAP"]
+    assert {name: by_seed.to_numpy().mean().round(3) for name, by_seed in values.items()} == {
         "full": 0.1,
         "1: full": 0.1,
         "1: full, again": 0.1,
@@ -600,8 +606,7 @@ def test_a_run_may_stand_in_two_rows_of_a_table(tmp_path):
 
 
 def test_a_mean_stands_beside_its_deviation_over_seeds():
-    rows = [("a", seed, value) for seed, of_queries in (("1", (0, 2)), ("2", (2, 4))) for value in of_queries]
-    values = pd.DataFrame([*rows, ("b", "", 0.5)], columns=["system", "seed", "value"])
+    values = {"a": pd.DataFrame({"1": [0, 2], "2": [2, 4]}), "b": pd.DataFrame({"": [0.5]})}
     assert [mean_text(values, name) for name in "abc"] == ["2.000 ± 1.414", "0.500", "–"]  # of 1 and 3
 
 
@@ -708,22 +713,18 @@ def test_a_trend_is_tested_over_seeds():
     first, last = with_queries(ordering, 1000), with_queries(ordering, 3000)
     assert (last.better, last.worse) == ("DSSM, 3,000 queries", "BM25")
     noise = np.random.default_rng(6).normal(scale=0.01, size=30)
-    columns = {"qid": QIDS, "measure": "nDCG@10"}
 
     def trend(rises):
-        frames = [pd.DataFrame({"system": "BM25", "seed": "", **columns, "value": 0.3})]
-        for seed, rise in enumerate(rises):
-            for queries, value in (("1,000", 0.3 + noise), ("3,000", 0.3 + rise - noise)):
-                frames.append(
-                    pd.DataFrame({"system": f"DSSM, {queries} queries", "seed": str(seed), **columns, "value": value})
-                )
-        return trend_of(first, last, pd.concat(frames))
+        few = {str(seed): 0.3 + noise for seed in range(len(rises))}
+        many = {str(seed): 0.3 + rise - noise for seed, rise in enumerate(rises)}
+        values = systems(**{"BM25": {"": 0.3}, "DSSM, 1,000 queries": few, "DSSM, 3,000 queries": many})
+        return trend_of(first, last, values)
 
     assert trend([0.1, 0.11, 0.1]) == "rises"
     assert trend([-0.1, -0.11, -0.1]) == "falls"
     assert trend([0.0, 0.0, 0.3]) == "level"
     assert trend([0.1, 0.11]) is None
-    assert trend_of(first, with_queries(ordering, 9), pd.DataFrame(columns=["system", "measure"])) is None
+    assert trend_of(first, with_queries(ordering, 9), {}) is None
 
 
 def test_peers_stand_beside_ours(tmp_path):
