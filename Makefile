@@ -20,7 +20,8 @@ export PYTHONDONTWRITEBYTECODE :=
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all test-lowest faults lint bench bench-scale results notebooks docs package jar clean
 
-PYTEST := $(BIN)/python -m pytest --dist loadfile
+# A process runs whole files, in the order of tests/conftest.py.
+PYTEST := $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -31,10 +32,9 @@ demo: $(READY) ## index, train and compare on the embedded collection: one table
 test: $(READY) ## run the tests in a few minutes, in as many processes as there are cores, but no more than four
 	$(PYTEST) -n logical --maxprocesses 4 -m "not long"
 
-# The longer tests often wait for processes that they start, so one more process runs them than there are cores. They
-# run in the order of tests/conftest.py.
+# The longer tests often wait for processes that they start, so one more process runs them than there are cores.
 test-all: test ## run the tests, and then those that take longer
-	$(PYTEST) --no-loadscope-reorder -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --maxprocesses 4 -m long
+	$(PYTEST) -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --maxprocesses 4 -m long
 
 test-lowest: ## run the tests with the oldest versions that pyproject.toml allows, in an environment of their own
 	@test -x $(LOWEST)/bin/uv || { "$(PYTHON)" -m venv $(LOWEST) && $(LOWEST)/bin/python -m pip install --quiet uv; }

@@ -22,10 +22,14 @@ os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
 os.environ.setdefault("PT_TEST_TRANSFORMER_REPORTS", "0")
 os.environ.setdefault("MPLBACKEND", "agg")
 
-# Files whose long tests take a minute or so, the slowest first. They are begun first, so that none is left at the end.
+# Files that take a minute or so, the slowest first: those with long tests, then others. They are begun first, so that
+# none is left at the end.
 SLOW = ["test_docs", "test_processes", "test_on_ray", "test_notebooks", "test_writers", "test_loop"]
 SLOW += ["faults/test_lucene", "test_concurrency", "test_pictures", "test_ray_shards", "test_pyserini", "test_readme"]
 SLOW += ["pipelines/test_ssi"]
+SLOW += ["test_contract", "test_lazy", "test_classics", "rankers/test_parts", "test_retriever"]
+SLOW += ["pipelines/test_results", "test_representation", "test_door", "test_lucene_shards"]
+SLOW += ["match_tensor/test_learning", "test_sharded", "test_jvm"]
 
 # A first example may load a library; what is slow shows in pytest's durations.
 settings.register_profile("suite", deadline=None, max_examples=30)
