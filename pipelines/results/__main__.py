@@ -198,7 +198,7 @@ def outcomes_of(orderings: Sequence[Ordering], folders: Sequence[ResultFolder]) 
 
 def ordering_section(paper: str, outcomes: Outcomes) -> Iterator[str]:
     """A table of a paper's orderings, and the reasons why some do not hold everywhere."""
-    rows, reasons, unknown = [], [], []
+    rows, reasons = [], defaultdict(list)
     for ordering, found in outcomes.items():
         if ordering.paper != paper:
             continue
@@ -206,18 +206,17 @@ def ordering_section(paper: str, outcomes: Outcomes) -> Iterator[str]:
         kind = "" if ordering.reported else "our check: "
         name = f"{kind}{ordering.full} ({ordering.where})"
         rows.append({"ordering": name, "paper": paper_figures(ordering), **cells})
-        if any(outcome.verdict in ("no", "level") for outcome in found.values()):
-            if ordering.reason != NOT_KNOWN:
-                reasons.append(f"- *{ordering.full}*: {ordering.reason}")
-            elif ordering.reported:
-                unknown.append(f"*{ordering.full}*")
+        fails = any(outcome.verdict in ("no", "level") for outcome in found.values())
+        if fails and (ordering.reason != NOT_KNOWN or ordering.reported):
+            reasons[ordering.reason].append(f"*{ordering.full}*")
     yield f"### {paper}\n"
     yield markdown(pd.DataFrame(rows).fillna("–")) + "\n"
-    if unknown:
-        reasons.append(f"- {NOT_KNOWN}: {'; '.join(unknown)}.")
-    if reasons:
+    unknown = reasons.pop(NOT_KNOWN, [])
+    if reasons or unknown:
         yield "Collections without a *yes*, and why:\n"
-        yield "\n".join(reasons) + "\n"
+        lines = [f"- {'; '.join(names)}: {reason}" for reason, names in reasons.items()]
+        lines += [f"- {NOT_KNOWN}: {'; '.join(unknown)}."] * bool(unknown)
+        yield "\n".join(lines) + "\n"
 
 
 def table_section(table: PaperTable, folders: Sequence[ResultFolder]) -> Iterator[str]:

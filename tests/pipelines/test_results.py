@@ -258,6 +258,14 @@ def test_reasons_stand_only_where_an_ordering_fails(out):
         assert section.count("2 seeds: ") == (not fails)
 
 
+def test_a_reason_of_several_orderings_stands_once():
+    orderings = [finding(name, -0.2, reason="for want of words") for name in ("one", "another")]
+    orderings += [finding(name, -0.2) for name in ("a third", "a fourth")]
+    section = "".join(results.ordering_section("Duet", {each: {"cacm": outcome} for each, outcome in orderings}))
+    reasons = [line for line in section.splitlines() if line.startswith("- ")]
+    assert reasons == ["- *one*; *another*: for want of words", "- not known: *a third*; *a fourth*."]
+
+
 def finding(name, mean, **options):
     """An ordering, and its outcome."""
     differences = pd.Series(mean + np.random.default_rng(4).normal(0, 0.1, 60))
