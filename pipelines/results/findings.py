@@ -265,8 +265,8 @@ def _row(finding: Finding) -> dict[str, str]:
         "finding": f"{first.says} ({first.where})",
         "main": finding.main_in or "–",
         "collections": ", ".join(f"{(verdicts == name).sum()} {name}" for name in verdicts.unique()),
-        "mean difference": f"{mean.better - mean.worse:+.4f} {measure}, {p_text(mean.p)}",
-        "95% interval": "{:+.4f} to {:+.4f}".format(*mean.interval),
+        "mean difference": f"{mean.better - mean.worse:+z.4f} {measure}, {p_text(mean.p)}",
+        "95% interval": "{:+z.4f} to {:+z.4f}".format(*mean.interval),
         "more data": ", ".join(f"{name}: {trend}" for name, trend in finding.trends.items()) or "–",
         "verdict": finding.status,
     }
