@@ -321,8 +321,11 @@ def commands(folders: Sequence[ResultFolder]) -> Iterator[str]:
 
 
 def command_with_time(settings: Mapping[str, Any]) -> str:
-    """A command, and the minutes that it took if they were measured."""
-    return settings["command"] + (f"  # {settings['seconds'] / 60:.0f} min" if "seconds" in settings else "")
+    """A command, and the time that it took if that was measured."""
+    if "seconds" not in settings:
+        return settings["command"]
+    seconds = settings["seconds"]
+    return f"{settings['command']}  # {f'{seconds:.0f} s' if seconds < 60 else f'{seconds / 60:.0f} min'}"
 
 
 if __name__ == "__main__":

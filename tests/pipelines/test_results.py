@@ -258,6 +258,11 @@ def test_reasons_stand_only_where_an_ordering_fails(out):
         assert section.count("2 seeds: ") == (not fails)
 
 
+def test_commands_say_how_long_they_took():
+    known = ({}, {"seconds": 7.3}, {"seconds": 90.1})
+    assert [results.command_with_time({"command": "x", **each}) for each in known] == ["x", "x  # 7 s", "x  # 2 min"]
+
+
 def test_a_reason_of_several_orderings_stands_once():
     orderings = [finding(name, -0.2, reason="for want of words") for name in ("one", "another")]
     orderings += [finding(name, -0.2) for name in ("a third", "a fourth")]
