@@ -212,10 +212,10 @@ def ordering_section(paper: str, outcomes: Outcomes) -> Iterator[str]:
     yield f"### {paper}\n"
     yield markdown(pd.DataFrame(rows).fillna("–")) + "\n"
     unknown = reasons.pop(NOT_KNOWN, [])
-    if reasons or unknown:
+    lines = [f"- {'; '.join(names)}: {reason}" for reason, names in reasons.items()]
+    lines += [f"- {NOT_KNOWN}: {'; '.join(unknown)}."] * bool(unknown)
+    if lines:
         yield "Collections without a *yes*, and why:\n"
-        lines = [f"- {'; '.join(names)}: {reason}" for reason, names in reasons.items()]
-        lines += [f"- {NOT_KNOWN}: {'; '.join(unknown)}."] * bool(unknown)
         yield "\n".join(lines) + "\n"
 
 

@@ -38,8 +38,8 @@ the reasons stand under the tables below), or the reason is *{UNKNOWN}*. Where n
 interval of the mean difference contains both zero and the difference that the paper reports, the finding is *{OPEN}*:
 our runs cannot tell. Like the tests, these intervals allow for other queries and other trainings. Differences are in
 the measure that is named; those of gains are relative. A few findings that were undecided or not known were run on one
-more collection later, unlike those that held. That makes it likelier that one of them is decided by chance, which the
-p-values do not allow for.
+more collection later, and one of them with two more seeds, unlike those that held. That makes it likelier that one of
+them is decided by chance, which the p-values do not allow for.
 
 Where the models of the CLSM paper's Table 5 read unstemmed words, BM25 reads them, too; checks below compare the models
 with BM25 over stems of these words. Elsewhere, BM25 reads Lucene's words, which makes it weaker than it could be on
