@@ -329,9 +329,9 @@ FEW_MATES = (
     "instead of .03%. These collections have 24,166 and 4,246 mates to learn from; the paper trains CL-LSA on 90,000."
 )
 ROOM = (
-    "what αI adds is less with larger hash tables, as it would be if fewer pairs of words collided: .122, .032, .014 "
-    "and .015 for 0.1, 1, 3 and 6 million on cpp-docs/links (Table 2 below). A small collection has few pairs of words "
-    "to hash; the paper hashes those of 2.5 million words."
+    "what αI adds is less with larger hash tables, as it would be if fewer pairs of words collided: .122, .054, .032, "
+    ".014 and .015 for 0.1, 0.3, 1, 3 and 6 million on cpp-docs/links (Table 2 below). A small collection has few "
+    "pairs of words to hash; the paper hashes those of 2.5 million words."
 )
 SMALL_TABLES = (
     "on cpp-docs/links, U'V + I is better than hash kernels of 0.1 million with αI, and level with those of 1 million "
@@ -386,7 +386,7 @@ CAPACITY = (
     "that is trained with N = 1,000 gains .009 to .015 over N = 200, not significantly, and is level with full W on "
     "all three collections. In the paper, N from 100 to 500 makes little difference (Table 4). Too little training "
     "is not the reason: with more than three times the patience, U'V + I gains .013 to .026 MAP, but full W, with "
-    "more epochs and a lower learning rate, gains .021 to .049, and is then significantly better on two collections "
+    "more epochs and a lower learning rate, gains .017 to .049, and is then significantly better on two collections "
     "(checks above). Nor is the learning rate, for which the paper takes that of the smallest training error. By the "
     "loss of the first ten epochs, this is 3 for full W, of 0.3, 1, 3 and 10, and 0.2 for U and V, of 0.05, 0.2 and "
     "0.5 (see *training loss by learning rate*; on cpp-docs/links, 10 and 0.5 were not tried). With these rates, "
@@ -411,7 +411,7 @@ NOT_SYMMETRIC = (
     "on cpp-docs/links and debian/links, what W learns needs more than 200 dimensions and is not symmetric. With N = "
     "1,000 and longer training, U'V + I is level with full W there, but U'U + I, which can only be symmetric, is .072 "
     "and .040 below U'V + I, and .097 and .051 below full W. When a trained full W is replaced by its symmetric part, "
-    "(W + W')/2, it loses .062 and .043. On neural:pydocs/links, U'V + I loses .033 when it is replaced by its "
+    "(W + W')/2, it loses .062 and .044. On neural:pydocs/links, U'V + I loses .033 when it is replaced by its "
     "symmetric part, yet U'U + I, which is symmetric from the start, is level with it and with full W (checks above)."
 )
 KEYWORDS = (
