@@ -75,9 +75,8 @@ Findings of the papers that are not in this table:
 - **Match-Tensor**: the area under the ROC curve and expected reciprocal rank (Figure 4), which are among the tables
   below, except for SSM, whose training changed since; convolutions in the models with SSM (Table 3); examples (Table
   5); that adding SSM to Match-Tensor hardly helps (section 6.5), a claim of no difference.
-- **SSI**: sparse W of 1,000 or 10 weights a row, N = 500 and larger dictionaries (except for U'V + I and full W, see
-  the checks), which the pipeline makes but which take too long for this page; examples of words and 2-grams (Tables 7
-  and 8), which are shown below;
+- **SSI**: N = 500 and larger dictionaries (except for U'V + I and full W, see the checks), which the pipeline makes but
+  which take too long for this page; examples of words and 2-grams (Tables 7 and 8), which are shown below;
   advertisements (Table 11), which are private, so that titles stand for them; that equation 10 helps with few pairs
   across languages (section 4.3), where checks are of all pairs; overfitting (Figure 2), which the picture below shows
   within one language. As in the paper, the dev rank loss rises again in long training on 1% of the links, but hardly
