@@ -266,7 +266,8 @@ def ssi_section(number: str, title: str, ending: str, folders: Sequence[ResultFo
                     columns[_heading(folder, systems)] = cells
         if len(columns) > 1:
             yield f"### SSI, {title}: {measure}\n"
-            yield markdown(pd.DataFrame({"system": [ssi.NAMES[row] for row in rows], **columns})) + "\n"
+            frame = pd.DataFrame(columns, index=pd.Index([ssi.NAMES[row] for row in rows], name="system"))
+            yield markdown(frame[(frame != "–").any(axis=1)].reset_index()) + "\n"
 
 
 def learned(folders: Sequence[ResultFolder]) -> Iterator[str]:
