@@ -28,6 +28,7 @@ TABLES = [
             "DSSM (in-batch)": None,
             "CLSM (in-batch)": None,
             "BM25, words as below": None,
+            "ULM, words as below": None,
             "BM25, stems of words as below": None,
         },
     ),

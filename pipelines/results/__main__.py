@@ -73,7 +73,8 @@ fewer than three seeds. The range of the difference over seeds is given too. P-v
 of orderings. "With recipes" means networks and settings of `pipelines.classics` instead of the paper's. A dash in the
 paper's column means that the paper lacks a figure for at least one of the two systems. Where we ran a system with
 other negatives, words or sizes, the paper's figure is that of its nearest row: with 50 negatives for in-batch ones, and
-so on (`NEAREST` in `pipelines/results/papers.py`).
+so on (`NEAREST` in `pipelines/results/papers.py`). The papers' other measures (nDCG@1 and @3, P@10, the area under the
+ROC curve, expected reciprocal rank) are not tested; the pipelines print them.
 """
 BESIDE = """\
 ## The papers' tables
@@ -81,6 +82,12 @@ BESIDE = """\
 Our values are means over test queries, ± the standard deviation over seeds if there are several; the SSI paper's ± is a
 standard error over queries. A dash means that a row was not run, for instance because a collection has no training
 queries, or that the paper does not report it.
+
+In the tables of the CLSM paper, ULM is query likelihood (a unigram language model), MRF a Markov random field of term
+dependencies, LCE latent concept expansion, and WTM and PTM are the translation of words and of phrases. The last rows
+are BM25 and ULM over the words that topic models, translation models and networks read, which are not stemmed; those
+above them read Lucene's words. In the Duet paper's tables, QL is query likelihood, SDM the sequential dependence model,
+and CDSSM another name of the CLSM. *Telescoped* means that BM25's candidates are re-ranked.
 """
 LEARNED = """\
 ## What was learned
@@ -88,7 +95,8 @@ LEARNED = """\
 nDCG@10 of BM25's candidates, re-ranked by rankers alone and by mixtures with BM25. Its k1 and b, and the weights of
 mixtures, were chosen on dev queries. ± is the standard deviation over seeds, and * means that the mean over seeds
 differs from BM25, p < 0.05 by a paired t-test over queries with Holm's correction. Those without ± have no random
-start, except for DESM, whose word embeddings were trained once.
+start. Alone, SSI is below its untrained start on debian/synopses (.417 and .432): the rank loss of dev queries fell
+with one seed of three, but nDCG@10 of test queries fell, too; with the others, the start was kept.
 """
 COMMANDS = """\
 ## How this was made
@@ -215,7 +223,7 @@ def ordering_section(paper: str, outcomes: Outcomes) -> Iterator[str]:
     lines = [f"- {'; '.join(names)}: {reason}" for reason, names in reasons.items()]
     lines += [f"- {NOT_KNOWN}: {'; '.join(unknown)}."] * bool(unknown)
     if lines:
-        yield "Collections without a *yes*, and why:\n"
+        yield "Why some do not hold on every collection:\n"
         yield "\n".join(lines) + "\n"
 
 
@@ -274,7 +282,8 @@ def learned(folders: Sequence[ResultFolder]) -> Iterator[str]:
     """What trained rankers gain over BM25, and what pre-training gains; nothing if neither was run."""
     parts = []
     for pipeline, title in PIPELINES_OF_LEARNING.items():
-        columns = dict(_beside_bm25(folder) for folder in folders if folder.pipeline == pipeline)
+        ran = (each for each in folders if each.pipeline == pipeline and each.values("runs"))  # not only costs
+        columns = dict(map(_beside_bm25, ran))
         if columns:
             rows = sorted({name for cells in columns.values() for name in cells}, key=_by_ranker)
             frame = pd.DataFrame({"system": rows, **{key: map(cells.get, rows) for key, cells in columns.items()}})

@@ -26,7 +26,8 @@ def run_again(folders: Sequence[ResultFolder], out: Path, kept: Path = KEPT) -> 
         if COLLECTIONS in command and COLLECTIONS[1:] not in os.environ:
             print(f"left out: set {COLLECTIONS[1:]} to a folder of collections in the BEIR layout", flush=True)
             continue
-        _, *words = shlex.split(os.path.expandvars(command))
+        # Split before the folder is filled in, whose name may have spaces.
+        _, *words = map(os.path.expandvars, shlex.split(command))
         if subprocess.run([sys.executable, *words, "--out", str(out)], check=False).returncode:
             print("failed: run it again, since what it wrote may be incomplete", flush=True)
         else:

@@ -21,7 +21,7 @@ MARK = "†"
 STAGES = ("nonzeros", "model")  # of the trainings of SSI that have several
 MIXING = "mixing"  # the last one of correlated hashing, which only chooses a factor
 UNFINISHED = f"""\
-{MARK}: a training ended within {LAST} epochs of its best one, for want of time or of epochs; more of them may help.
+{MARK}: a training ended fewer than {LAST} epochs after its best one, for want of time or of epochs; more may help.
 """
 WORD_COUNT = r"(, n = [\d,]+, N = [\d,]+), [\d,]+ words$"  # at the end of the name of a system of SSI
 FIRST = ("neural:pydocs", "neural:pydocs/links", "irds:vaswani", "cpp-docs/keywords", "cpp-docs/links", "cacm")

@@ -97,7 +97,9 @@ def _systems_of(table: Path) -> set[str]:
 
 def _of_other_seeds(earlier: pd.Series, new: pd.Series) -> pd.Series:
     """Which names are of systems that were run without a seed and now have seeds, or the reverse."""
-    return earlier.isin(new.str.replace(SEED, "", regex=True)) | earlier.str.replace(SEED, "", regex=True).isin(new)
+    system, seeded = earlier.str.replace(SEED, "", regex=True), new.str.contains(SEED)
+    without = system == earlier
+    return without & earlier.isin(new[seeded].str.replace(SEED, "", regex=True)) | ~without & system.isin(new[~seeded])
 
 
 def _keep_tables(folder: ResultFolder, place: Path, *, again: bool) -> None:
@@ -105,16 +107,26 @@ def _keep_tables(folder: ResultFolder, place: Path, *, again: bool) -> None:
 
     Those of ``ROW_KEYS``, and those whose rows are named, get the new rows; others are copied unless the table of
     another command is there.
+
+    Args:
+        folder: The new results.
+        place: Where they are kept.
+        again: Whether the command is one of those that made what is kept. Even then, a table that shows systems which
+            the new one lacks stays, since it is of another one of them.
     """
     shown = {f"{table}.md" for table in SHOWN.get(folder.pipeline, ())}
+    names = pd.concat([read_values(values)["name"] for values in place.glob(f"*/{VALUES}")] or [pd.Series(dtype=str)])
+    systems = set(names.str.replace(SEED, "", regex=True))
     for table in sorted(folder.path.iterdir()):
         file, keys = place / table.name, _row_keys(table)
         if file.exists() and keys:
             # Empty cells of named rows stay empty, since they are text beside numbers of the paper.
             earlier, new = (pd.read_csv(path, keep_default_na=keys != NAMED) for path in (file, table))
             with_rows(earlier, new, keys).to_csv(file, index=False)
-        elif (table.suffix == ".csv" or table.name in shown) and (again or not file.exists()):
-            shutil.copyfile(table, file)
+        elif table.suffix == ".csv" or table.name in shown:
+            new, earlier = (path.with_suffix(".csv") for path in (table, file))
+            if not file.exists() or (again and _systems_of(earlier) & systems <= _systems_of(new)):
+                shutil.copyfile(table, file)
 
 
 def _row_keys(table: Path) -> list[str]:

@@ -5,7 +5,7 @@ from pipelines.common.paper import PaperTable
 from pipelines.desm.paper import TABLES as DESM
 from pipelines.duet.paper import TABLES as DUET
 from pipelines.match_tensor.paper import TABLES as MATCH_TENSOR
-from pipelines.results.orderings import FEW_FREQUENT, Ordering, Side
+from pipelines.results.orderings import FEW_FREQUENT, LOW_RANK, SYMMETRIC, Ordering, Side
 from pipelines.ssi import paper as ssi
 
 TABLES = [*DESM, *CLSM, *DUET, *MATCH_TENSOR]
@@ -20,6 +20,8 @@ NEAREST = {  # the rows of papers that are nearest to what we ran with other neg
     FEW_FREQUENT.format("W = (U'V)_n + I"): "2: embedded-2",
     FEW_FREQUENT.format("CFH (2-grams)"): "2: correlated-2",
     FEW_FREQUENT.format("CFH (other words)"): "2: correlated-others",
+    LOW_RANK: "1: low-rank",
+    SYMMETRIC: "1: symmetric",
     "2: embedded-as-correlated": "2: embedded-2",
     "2: correlated-1": "2: correlated-others",
     "6, k = 10: correlated-1": "6, k = 10: correlated-others",

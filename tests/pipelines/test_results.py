@@ -26,7 +26,7 @@ from pipelines.results.choice import (
 )
 from pipelines.results.curves import curve_folders
 from pipelines.results.findings import MAIN_FINDINGS, count_table, finding_table, findings_of
-from pipelines.results.folders import UNFINISHED, mean_text, read_folder, result_folders
+from pipelines.results.folders import UNFINISHED, ResultFolder, mean_text, read_folder, result_folders
 from pipelines.results.keeping import KEPT, keep
 from pipelines.results.orderings import (
     BY_SIZE,
@@ -394,6 +394,7 @@ def test_what_was_learned_stands_beside_bm25(tmp_path):
     assert "| system | cacm (30 queries, 1 seed) |" in page
     assert f"| DSSM, untrained | {bm25.mean() / 2:.3f}* |" in page
     assert not list(results.learned([]))
+    assert not list(results.learned([ResultFolder(tmp_path / "costs", {"pipeline": "classics", "collection": "cacm"})]))
 
 
 def test_results_are_kept_without_what_names_a_machine(out, monkeypatch, tmp_path):
@@ -441,6 +442,21 @@ def test_systems_of_several_runs_are_kept_side_by_side(tmp_path):
     (found,) = result_folders(kept)
     assert read_values(found.path / "runs" / "values.csv.gz")["name"].tolist() == ["QL"]
     assert len(found.made_by) == 1
+
+
+def test_a_table_stays_where_systems_have_the_same_values_and_where_the_new_one_shows_fewer(tmp_path):
+    first, second, kept = (tmp_path / name for name in ("first", "second", "kept"))
+    bm25 = {"BM25": np.linspace(0, 1, 30), "SDM": np.linspace(1, 0, 30)}
+    folder = save(first, "duet", "cacm", "runs", bm25 | {"DRMM, seed 1": bm25["BM25"] / 3})
+    (folder / "table2-differences.csv").write_text("system,baseline\nDRMM,SDM\nDRMM,BM25\n")
+    assert keep(first, kept) == ["duet-cacm"]
+    folder = save(second, "duet", "cacm", "runs", bm25 | {"Local, seed 1": bm25["BM25"] / 2})
+    settings = json.loads((folder / "settings.json").read_text())
+    (folder / "settings.json").write_text(json.dumps(settings | {"command": "python -m pipelines.duet --models local"}))
+    (folder / "table2-differences.csv").write_text("system,baseline\nLocal,BM25\n")
+    for _ in range(2):  # the second time, the command is known
+        keep(second, kept)
+        assert (kept / "duet-cacm" / "table2-differences.csv").read_text().endswith("DRMM,SDM\nDRMM,BM25\n")
 
 
 def test_the_page_of_the_repository_is_that_of_its_kept_results(tmp_path):
@@ -663,7 +679,7 @@ def test_the_papers_figures_stand_beside_their_orderings():
     assert figures["the Duet is better than the best baseline"] == "0.530 against 0.483"
     assert figures["a window of 3 is better than one of 1"] == "0.449 against 0.443"
     assert figures["SSM gains more from BM25 than Match-Tensor"] == "+1.33 % against +0.54 %"
-    assert figures["U'V + I is better than TFIDF"] == "0.517±0.012 against 0.329±0.010"
+    assert figures["U'V + I is better than TFIDF"] == "0.517±0.011 against 0.329±0.010"
     assert figures["bi-LSTMs are better than convolutions for SSM"] == "+0.67 %"
     assert figures["Match-Tensor is better than SSM"] == "–"
     assert figures["CLSM is better than DSSM, in-batch negatives"] == "0.449 against 0.438"  # with J = 50
@@ -812,3 +828,14 @@ def test_some_tables_stand_as_they_were_written(out, monkeypatch, tmp_path):
     page = written(out, monkeypatch, tmp_path)
     assert "<details><summary>Figure 4. A caption</summary>\n\n| a |\n| --- |\n| 1 |\n\n</details>" in page
     assert "Not shown" not in page
+
+
+def test_the_folder_of_collections_may_have_spaces_in_its_name(tmp_path, monkeypatch):
+    command = "python -m pipelines.duet --dataset neural:folder:$PT_NEURAL_COLLECTIONS/cacm --grades 'all grades'"
+    ran = []
+    monkeypatch.setattr(again.subprocess, "run", lambda words, check: ran.append(words) or CompletedProcess(words, 1))
+    monkeypatch.setenv("PT_NEURAL_COLLECTIONS", "/home/me/my data")
+    again.run_again([ResultFolder(tmp_path, {"command": command})], Path("out"))
+    (words,) = ran
+    dataset = "neural:folder:/home/me/my data/cacm"
+    assert words[1:] == ["-m", "pipelines.duet", "--dataset", dataset, "--grades", "all grades", "--out", "out"]
