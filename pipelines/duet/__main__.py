@@ -96,7 +96,7 @@ class Results:
             self._save(
                 "table2-differences",
                 pd.concat(frames),
-                f"Table 2, differences of the Duet from its parts and the best baseline; {TEST} over rows",
+                f"Table 2, differences of the Duet from its parts and the best baseline; {TEST} over all its rows",
             )
 
     def _against_duet(self, measure: nDCG) -> pd.DataFrame:

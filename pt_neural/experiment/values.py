@@ -22,10 +22,13 @@ def per_query(result: pd.DataFrame, measure: ir_measures.Measure | str | None = 
 
     Returns:
         Frame indexed by ``qid``, with one float column per system, in the order of ``result`` (PyTerrier sorts systems
-        by name). The column index is named after the measure. A query for which a system has no value counts as 0.
+        by name). The column index is named after the measure. Queries without judgements, for which no system has a
+        value, are left out, so that means are those of ``pt.Experiment``; a judged query for which a system retrieves
+        nothing has the measure's value for empty results.
 
     Raises:
-        ValueError: If columns are missing, if two systems share a name, or if the measure is missing or ambiguous.
+        ValueError: If columns are missing, if two systems share a name, if the measure is missing or ambiguous, or if
+            some systems lack a value for a query that others have one for.
 
     Example::
 
@@ -43,7 +46,15 @@ def per_query(result: pd.DataFrame, measure: ir_measures.Measure | str | None = 
     if name not in measures:
         raise ValueError(f"{name} was not measured; the result has {', '.join(measures)}")
     rows = result[result["measure"] == name]
-    values = rows.pivot_table("value", "qid", "name", sort=False, dropna=False)[rows["name"].unique()].fillna(0.0)
+    values = rows.pivot_table("value", "qid", "name", sort=False, dropna=False)[rows["name"].unique()]
+    values = values.dropna(how="all")
+    missing = values.isna()
+    if missing.any(axis=None):
+        system = missing.any().idxmax()
+        raise ValueError(
+            f"{system!r} has no value of {name} for query {missing[system].idxmax()!r}, but other systems have; "
+            "measure all systems on the same topics and qrels"
+        )
     return values.rename_axis(columns=name)
 
 

@@ -1,5 +1,11 @@
 """Cross-fitting and grid searches on a planted collection: nothing ranks a query that it was fitted on."""
 
+import os
+import runpy
+import subprocess
+import sys
+
+import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
@@ -135,6 +141,184 @@ def test_resumes_where_it_was_interrupted(tmp_path, monkeypatch):
     (tmp_path / "mine" / "file").touch()
     with pytest.raises(ValueError, match="something else"):
         cross_fit(*given, **options, directory=tmp_path / "mine")
+
+
+class Weighted(pt.Transformer):
+    """Neither its repr nor a constructor's argument of the same name says what it does."""
+
+    def __init__(self, weight):
+        self.factor = weight
+
+    def transform(self, inp):
+        return inp.assign(score=self.factor * inp["score"])
+
+    def __repr__(self):
+        return "Weighted()"
+
+
+def random_frame(**columns) -> pd.DataFrame:
+    """Candidates with random scores, and these columns."""
+    rows = {"score": np.random.default_rng(3).random(len(CANDIDATES)), **columns}
+    return CANDIDATES.assign(**rows)
+
+
+def kept(directory, pipeline, topics=TOPICS, **options) -> CrossFitted:
+    """A small cross-fit that is kept."""
+    return cross_fit(pipeline, topics, QRELS, FOLDS, verbose=False, directory=directory, **options)
+
+
+def refuses(directory, pipeline, topics=TOPICS, **options) -> bool:
+    """Whether what a directory keeps is taken for that of another cross-fit."""
+    try:
+        kept(directory, pipeline, topics, **options)
+    except ValueError as error:
+        if "another cross-fit" not in str(error):
+            raise
+        return True
+    return False
+
+
+def by_text() -> pt.Transformer:
+    """Scores between the random ones, which weigh in a mixture with them."""
+    return pt.apply.doc_score(lambda row: len(row["text"]) / 100)
+
+
+def scored(function) -> pt.Transformer:
+    return pt.apply.doc_score(function)
+
+
+@pytest.mark.parametrize(
+    "other", [{"normalise": "minmax"}, {"missing": "zero"}, {"num_results": 5}, {"alpha": 0.5 + 1e-9}]
+)
+def test_other_settings_of_a_mixture_are_another_cross_fit(tmp_path, other):
+    kept(tmp_path, pn.Mixture(by_text()), random_frame())
+    assert refuses(tmp_path, pn.Mixture(by_text(), **other), random_frame())
+    assert not refuses(tmp_path, pn.Mixture(by_text()), random_frame())
+
+
+@pytest.mark.parametrize("column", ["score", "rank", "title", "query_toks", "doc_vec"])
+def test_other_values_of_any_column_are_another_cross_fit(tmp_path, column):
+    long = np.zeros((len(CANDIDATES), 2000))
+    toks = [{"apple": 1.0, "plum": 2.0}] * len(CANDIDATES)
+    frame = random_frame(title="title", query_toks=toks, doc_vec=list(long))
+    changed = frame.copy()
+    if column == "query_toks":
+        changed[column] = [{"plum": 2.0, "apple": 1.0}] * (len(CANDIDATES) - 1) + [{"apple": 1.0, "plum": 2.5}]
+    elif column == "doc_vec":
+        long = long.copy()
+        long[7, 1000] = 1  # in the middle, which a repr leaves out
+        changed[column] = list(long)
+    else:
+        changed[column] = "other" if column == "title" else -changed[column] - 1
+    kept(tmp_path, pn.Mixture(by_text()), frame)
+    assert refuses(tmp_path, pn.Mixture(by_text()), changed)
+    assert not refuses(tmp_path, pn.Mixture(by_text()), frame[frame.columns[::-1]].set_axis(frame.index + 7))
+
+
+@pytest.mark.parametrize(
+    ("first", "other"),
+    [
+        (Weighted(1.0), Weighted(2.0)),
+        (pt.Transformer.from_df(random_frame()), pt.Transformer.from_df(random_frame(score=1.0))),
+        (scored(lambda row: row["score"]), scored(lambda row: -row["score"])),
+        (scored(lambda row: abs(row["score"])), scored(lambda row: len(row["text"]))),
+        (pt.apply.rename({"title": "text"}, errors="ignore"), pt.apply.rename({"name": "text"}, errors="ignore")),
+        (pn.WordTranslation(iterations=2), pn.WordTranslation(iterations=2, fields="text")),
+    ],
+    ids=["attribute", "frame", "operator", "name", "dict", "fields"],
+)
+def test_other_transformers_of_the_same_repr_are_another_cross_fit(tmp_path, first, other):
+    kept(tmp_path, SOURCE >> first)
+    assert refuses(tmp_path, SOURCE >> other)
+    assert not refuses(tmp_path, SOURCE >> first)
+
+
+def test_what_a_function_refers_to_makes_another_cross_fit(tmp_path):
+    def times(factor):
+        return scored(lambda row: factor * row["score"])
+
+    kept(tmp_path, SOURCE >> times(1))
+    assert refuses(tmp_path, SOURCE >> times(2))
+    assert not refuses(tmp_path, SOURCE >> times(1))
+
+
+def test_progress_and_what_was_done_before_are_the_same_cross_fit(tmp_path):
+    class Remembering(Weighted):
+        def transform(self, inp):
+            self.earlier = [*getattr(self, "earlier", ()), len(inp)]
+            return super().transform(inp)
+
+    def pipeline(**options):
+        return SOURCE >> Remembering(1.0) >> pn.WordTranslation(iterations=1, **options)
+
+    used = pipeline()
+    kept(tmp_path, used)
+    assert not refuses(tmp_path, used)
+    assert not refuses(tmp_path, pipeline(verbose=False, batch_size=3))
+
+
+def test_an_index_that_was_built_anew_makes_another_cross_fit(tmp_path):
+    documents = [{"docno": f"d{i}", "text": f"the {word} tree"} for i, word in enumerate(WORDS)]
+    index = pn.LuceneIndex(tmp_path / "index").index(documents, verbose=False)
+    kept(tmp_path / "kept", index.bm25())
+    assert not refuses(tmp_path / "kept", pn.LuceneIndex(tmp_path / "index").bm25())
+    assert refuses(tmp_path / "kept", pn.LuceneIndex(tmp_path / "index", stemmer="none").bm25())
+    kept(tmp_path / "text", SOURCE >> index.text_loader(["text"]))
+    index.index([{**document, "text": "plum"} for document in documents], overwrite=True, verbose=False)
+    assert refuses(tmp_path / "kept", index.bm25())
+    assert refuses(tmp_path / "text", SOURCE >> index.text_loader(["text"]))
+    foreign = tmp_path / "index" / "pt_meta.json"
+    foreign.unlink()  # as Anserini leaves an index
+    kept(tmp_path / "foreign", pn.LuceneIndex(tmp_path / "index").bm25())
+    index = pn.LuceneIndex(tmp_path / "other").index(documents, verbose=False)
+    (tmp_path / "index").rename(tmp_path / "moved")
+    (tmp_path / "other").rename(tmp_path / "index")
+    foreign.unlink()
+    assert refuses(tmp_path / "foreign", pn.LuceneIndex(tmp_path / "index").bm25())
+
+
+def test_a_forward_index_that_was_built_anew_makes_another_cross_fit(tmp_path):
+    def pipeline():
+        return SOURCE >> pn.WordTranslation(iterations=1, documents=pn.ForwardIndex(tmp_path / "documents"))
+
+    documents = [{"docno": f"d{i}", "text": f"the {word} tree"} for i, word in enumerate(WORDS)]
+    pn.ForwardIndex.build(tmp_path / "documents", documents, verbose=False)
+    kept(tmp_path / "kept", pipeline())
+    assert not refuses(tmp_path / "kept", pipeline())
+    other = [{**document, "text": "plum"} for document in documents]
+    pn.ForwardIndex.build(tmp_path / "documents", other, overwrite=True, verbose=False)
+    assert refuses(tmp_path / "kept", pipeline())
+
+
+SCRIPT = """
+import sys
+import pandas as pd, pyterrier as pt, pt_neural as pn
+from pt_neural.experiment import cross_fit
+
+folder = sys.argv[1]
+rows = [(qid, qid, f"d{i}", "a" * i, i / 7, 0, {"a": 0.1, "b": i / 3}) for qid in "abc" for i in range(5)]
+frame = pd.DataFrame(rows, columns=["qid", "query", "docno", "text", "score", "rank", "query_toks"])
+letters = {"a", "b", "x", "y"}
+ranker = pn.WordTranslation(iterations=1, verbose=False)
+pipeline = (
+    pt.apply.doc_score(lambda row: row["score"] + (row["query"] in letters) + (row["docno"] in {"d1", "d2", "d3"}))
+    >> pt.apply.rename(dict.fromkeys(letters, "text"), errors="ignore")
+    >> pn.Mixture(ranker, alpha=1 / 3, normalise="zscore")
+)
+options = {"folds": {"a": 1, "b": 2, "c": 3}, "grid": {ranker: {"mu": [5.5, 0.1]}}, "verbose": False}
+cross_fit(pipeline, frame, frame.assign(label=1), directory=folder, **options)
+"""
+
+
+def test_a_new_process_goes_on_with_the_same_cross_fit(tmp_path, monkeypatch):
+    script, folder = tmp_path / "script.py", str(tmp_path / "kept")
+    script.write_text(SCRIPT)
+    monkeypatch.setattr(sys, "argv", ["script.py", folder])
+    runpy.run_path(str(script))
+    environment = {**os.environ, "PYTHONHASHSEED": "1"}  # of the hashes of strings, by which sets are ordered
+    command = [sys.executable, script, folder]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_progress_and_lines(capfd):

@@ -4,7 +4,17 @@ import pyterrier as pt
 import pytest
 from ir_measures import RR, nDCG
 
-from pt_neural.experiment import mean_over_seeds, over_seeds, per_query, standard_errors, with_standard_errors
+from pt_neural.experiment import (
+    RankLoss,
+    bootstrap,
+    by_length,
+    mean_over_seeds,
+    over_seeds,
+    per_query,
+    significance,
+    standard_errors,
+    with_standard_errors,
+)
 
 SYSTEMS = {"model": ["model 1", "model 2", "model 3"], "BM25": "BM25"}
 
@@ -59,11 +69,40 @@ def test_one_row_per_query_and_one_column_per_system(result):
     assert values.columns.name == "RR"
 
 
-def test_missing_values_count_0(result):
+def test_queries_without_judgements_do_not_count():
+    topics = pd.DataFrame({"qid": [f"q{i}" for i in range(10)], "query": "words"})
+    judged = topics["qid"][:5].tolist()
+    qrels = pd.DataFrame({"qid": judged, "docno": "good", "label": 1})
+    found = topics.merge(pd.DataFrame({"docno": ["good", "bad"], "score": [2.0, 1.0], "rank": [0, 1]}), how="cross")
+    runs = {
+        "perfect": found,
+        "worst": found.assign(score=-found["score"], rank=1 - found["rank"]),
+        "some": found[found["qid"].isin(["q0", "q1", "q9"])],  # nothing for three judged queries
+    }
+    systems, measures = {name: pt.Transformer.from_df(run) for name, run in runs.items()}, [RR, RankLoss]
+    means = pt.Experiment(systems, topics, qrels, measures).set_index("name")
+    result = pt.Experiment(systems, topics, qrels, measures, perquery=True)
+    for measure in measures:
+        values = per_query(result, measure)
+        assert sorted(values.index) == judged
+        assert values.mean().to_dict() == means[str(measure)].to_dict()
+    assert per_query(result, RR).mean().to_dict() == {"perfect": 1.0, "worst": 0.5, "some": 0.4}
+    assert per_query(result, RankLoss).mean().to_dict() == {"perfect": 0.0, "worst": 1.0, "some": 0.6}
+    values = per_query(result, RR)
+    seeds = over_seeds(result, {"perfect": "perfect"}).set_index("measure")
+    assert seeds["mean"].to_dict() == {"RR": 1.0, "RankLoss": 0.0}
+    assert bootstrap(values[["perfect"]]).to_frame()["mean"].tolist() == [1.0]
+    assert significance(values, "perfect").set_index("system")["difference"]["worst"] == -0.5
+    assert by_length(values, topics).to_frame()[["queries", "perfect"]].to_numpy().tolist() == [[5, 1]]
+
+
+def test_systems_must_have_values_for_the_same_queries(result):
     fewer = result[(result["name"] != "second") | (result["qid"] != "q1")]
-    assert per_query(fewer, RR).loc["q1"].tolist() == [0.5, 0.0]
+    with pytest.raises(ValueError, match="'second' has no value of RR for query 'q1', but other systems have"):
+        per_query(fewer, RR)
     unknown = result.assign(value=result["value"].where(result["name"] != "second"))
-    assert per_query(unknown, RR)["second"].tolist() == [0.0, 0.0]
+    with pytest.raises(ValueError, match="'second' has no value of RR for query"):
+        per_query(unknown, RR)
 
 
 def test_measures_by_name_and_the_only_one(result):
