@@ -3,11 +3,13 @@
 Trains DSSM, CLSM (both shared) and word embeddings on the queries of some datasets that were made from their own
 documents: synopses of packages, first sentences of docstrings. Measures them on another collection: as they are
 (zero-shot), fine-tuned, and beside training there from scratch, as re-rankers of BM25 and mixed with it. A collection
-without training queries has five folds.
+without training queries has five folds. Checkpoints trained on other datasets or with other settings have a folder of
+their own.
 """
 
 import argparse
-from collections.abc import Iterable, Iterator
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,10 +19,10 @@ import pyterrier as pt
 from ir_measures import nDCG
 
 import pt_neural as pn
-from pipelines.common.arguments import parsed, parser
+from pipelines.common.arguments import as_json, parsed, parser
 from pipelines.common.collection import FIELDS, Collection, Split, load
 from pipelines.common.first_stage import tuned_bm25
-from pipelines.common.workspace import Workspace
+from pipelines.common.workspace import Workspace, fingerprint
 from pt_neural.experiment import per_query, significance
 from pt_neural.experiment.alpha import assign_folds
 from pt_neural.rankers import load_ranker
@@ -31,7 +33,7 @@ SIZES = {
     "CLSM": lambda **options: pn.CLSM(window=1, filters=64, dim=64, shared=True, **options),
 }
 SPACES = {"dim": 50, "min_count": 20, "epochs": 10}
-MEGABYTES = 20  # of all checkpoints together, at most
+MEGABYTES = 20  # of the checkpoints of one folder together, at most
 TUNING = {"learning_rate": 3e-4}  # a third of the usual one, which forgets what was learned before
 SCRATCH, ZERO_SHOT, TUNED = "{}, from scratch", "{} checkpoint, zero-shot", "{} checkpoint, fine-tuned"
 
@@ -39,14 +41,15 @@ SCRATCH, ZERO_SHOT, TUNED = "{}, from scratch", "{} checkpoint, zero-shot", "{} 
 def main() -> None:
     """Train what is not there yet; print and save a table of the other collection."""
     arguments = options()
-    folder = arguments.out / "checkpoints"
-    train_all(arguments, folder)
-    measure(arguments, load(arguments.dataset), folder)
+    collection, sources = load(arguments.dataset), [load(name) for name in arguments.sources]
+    check(sources, collection)
+    workspace = Workspace(arguments, "checkpoints", collection)  # first, since its seconds include training
+    measure(workspace, sources, train_all(arguments, sources))
 
 
 def options() -> argparse.Namespace:
     """The arguments of the pipeline."""
-    arguments = parser(__doc__)
+    arguments = parser(__doc__, "irds:vaswani", one_seed=True)
     arguments.add_argument("--sources", nargs="+", default=["neural:pydocs"], help="datasets to train checkpoints on")
     arguments.add_argument("--models", nargs="+", choices=list(SIZES), default=list(SIZES), help="rankers")
     arguments.add_argument("--epochs", type=int, default=10, help="maximum number of training epochs")
@@ -54,13 +57,36 @@ def options() -> argparse.Namespace:
     return parsed(arguments)
 
 
-def train_all(arguments: argparse.Namespace, folder: Path) -> None:
-    """Train the rankers and the word embeddings, and say how large they are."""
-    collections = [load(name) for name in arguments.sources]
+def check(sources: Iterable[Collection], collection: Collection) -> None:
+    """SystemExit if checkpoints cannot learn from a source, or should not, since they are measured on it."""
+    for source in sources:
+        if (source.folder or source.name) == (collection.folder or collection.name):
+            raise SystemExit(
+                f"{source.name} is the dataset itself, on which checkpoints that learned from it would not be "
+                "zero-shot: choose other --sources, or another --dataset"
+            )
+        if source.train is None or source.dev is None:
+            raise SystemExit(
+                f"{source.name} lacks training or dev queries, which checkpoints learn from and stop by: choose other "
+                "--sources"
+            )
+
+
+def train_all(arguments: argparse.Namespace, sources: Sequence[Collection]) -> Path:
+    """Train the rankers and the word embeddings that are not there, and say how large they are.
+
+    Returns:
+        Their folder, whose name depends on the sources and the settings; a file in it says which these are.
+    """
+    names = [f"{source.label}-{fingerprint(source)}" for source in sources]
+    text = as_json({"sources": names, "epochs": arguments.epochs, "seed": arguments.seed, "spaces": SPACES})
+    folder = arguments.out / "checkpoints" / hashlib.sha256(text.encode()).hexdigest()[:12]
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "trained-on.json").write_text(text, encoding="utf-8")
     if missing := [name for name in arguments.models if not path_of(folder, name).exists()]:
         examples = [
             pd.concat(frames, ignore_index=True)
-            for frames in zip(*map(partial(_examples, arguments), collections), strict=True)
+            for frames in zip(*map(partial(_examples, arguments), sources), strict=True)
         ]
         for name in missing:
             model = SIZES[name](training=_training(arguments))
@@ -68,11 +94,12 @@ def train_all(arguments: argparse.Namespace, folder: Path) -> None:
             print(model.report, flush=True)
     spaces = folder / "documentation-en.spaces"
     if not spaces.exists():
-        pn.EmbeddingSpaces.train(_texts(collections), seed=arguments.seed, workers=1, **SPACES).save(spaces)
+        pn.EmbeddingSpaces.train(_texts(sources), seed=arguments.seed, workers=1, **SPACES).save(spaces)
     size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) / 1e6
     print(f"{folder}: {size:.1f} MB", flush=True)
     if size > MEGABYTES:
         raise ValueError(f"the checkpoints take {size:.1f} MB, more than {MEGABYTES}")
+    return folder
 
 
 def path_of(folder: Path, name: str) -> Path:
@@ -102,9 +129,9 @@ def _own_ids(frame: pd.DataFrame, label: str) -> pd.DataFrame:
     return frame.assign(**{name: f"{label} " + frame[name] for name in ("qid", "docno")})
 
 
-def measure(arguments: argparse.Namespace, collection: Collection, folder: Path) -> None:
+def measure(workspace: Workspace, sources: Iterable[Collection], folder: Path) -> None:
     """Print and save a table of a collection: nDCG@10, and p against the same ranker from scratch."""
-    workspace = Workspace(arguments, "checkpoints", collection)
+    arguments, collection = workspace.arguments, workspace.collection
     documents = workspace.forward_index()
     bm25 = tuned_bm25(workspace)
     parts, run = list(_parts(arguments, collection, bm25 % DEV_DEPTH)), (bm25 % DEPTH)(collection.test.judged)
@@ -132,9 +159,12 @@ def measure(arguments: argparse.Namespace, collection: Collection, folder: Path)
     table["p"] = [_p(values, system) for system in table["system"]]
     caption = (
         f"{collection.label}, {len(collection.test.judged):,} test queries, the top {DEPTH} of BM25; alpha by five "
-        f"folds; training queries: {arguments.queries or 'all'}; p of a paired t-test against training from scratch"
+        f"folds; training queries: {arguments.queries or 'all'}; p of a paired t-test against training from scratch; "
+        f"checkpoints trained on {', '.join(source.label for source in sources)}; at most {arguments.epochs} epochs, "
+        f"seed {arguments.seed}"
     )
     workspace.save_table("table", table, caption)
+    workspace.save_settings(bm25=repr(bm25))
 
 
 def _parts(

@@ -112,7 +112,7 @@ MODELS = {
 
 def main() -> None:
     """Print a table of trials for each model and number of training queries; each trial is made once."""
-    arguments = parser(__doc__)
+    arguments = parser(__doc__, one_seed=True)
     arguments.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS), help="what to train")
     arguments.add_argument("--sizes", nargs="+", choices=list(SIZES), default=list(SIZES), help="training queries")
     arguments.add_argument("--trials", type=int, default=8, help="settings to try for each model and size")

@@ -40,7 +40,7 @@ SCALINGS = {"U": None, "U/Σ": "inverse"}
 
 def main() -> None:
     """Print and save one table per model."""
-    arguments = parser(__doc__)
+    arguments = parser(__doc__, one_seed=True)
     arguments.add_argument("--models", nargs="+", choices=TABLES, default=list(TABLES), help="tables to make")
     arguments.add_argument("--queries", type=int, default=1000, help="dev queries")
     arguments.add_argument("--dims", type=int, nargs="+", default=DIMENSIONS, help="latent dimensions of LSA to try")

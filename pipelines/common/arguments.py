@@ -25,10 +25,13 @@ PACKAGES = (
     "numpy",
 )
 PSEUDO = ("title", "sentence", "span")
-# Arguments that choose what is made, not how it is made.
+# Arguments that choose what is made, not how it is made: a run with the same name is the same whatever they are.
+# --hash-sizes is not among them, since the names of hash kernels round their sizes.
 CHOICES = {
     *("dataset", "out", "seeds", "models", "settings"),
-    *("windows", "tables", "figures", "parts", "examples", "sizes"),
+    *("windows", "tables", "figures", "parts", "examples", "sizes", "single_fields", "queries_train", "trials"),
+    *("rows", "row_note", "name_note", "keywords", "dims", "nonzeros", "truncated_dims", "embedded_terms"),
+    *("shares", "figure_dims"),
 }
 
 
@@ -36,12 +39,29 @@ class _Help(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpF
     """Keeps the description as it is written, and shows defaults."""
 
 
-def parser(description: str, dataset: str = "neural:pydocs") -> argparse.ArgumentParser:
+class _OneSeed(argparse.Action):
+    """Refuses several seeds."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: list[int],
+        option_string: str | None = None,
+    ) -> None:
+        if len(values) > 1:
+            about = "this pipeline trains with one seed only; run it once for each seed, each time with another --out"
+            raise argparse.ArgumentError(self, about)
+        setattr(namespace, self.dest, values)
+
+
+def parser(description: str, dataset: str = "neural:pydocs", *, one_seed: bool = False) -> argparse.ArgumentParser:
     """The options of every pipeline.
 
     Args:
         description: What the pipeline makes.
         dataset: The default of ``--dataset``.
+        one_seed: Whether ``--seeds`` takes a single seed, since the pipeline trains everything once.
     """
     path = Path(sys.argv[0])
     program = f"python -m pipelines.{path.parent.name if path.stem == '__main__' else path.stem}"
@@ -49,7 +69,9 @@ def parser(description: str, dataset: str = "neural:pydocs") -> argparse.Argumen
     arguments.add_argument("--dataset", default=dataset, help="name for pt.get_dataset, such as irds:vaswani")
     arguments.add_argument("--out", type=Path, default=Path("results"), help="folder for tables, pictures and runs")
     about = "training seeds; the first is also used for sampling and for whatever is the same for all seeds"
-    arguments.add_argument("--seeds", type=int, nargs="+", default=[13], help=about)
+    about = "seed of training and of sampling; only one" if one_seed else about
+    action = _OneSeed if one_seed else "store"
+    arguments.add_argument("--seeds", type=int, nargs="+", default=[13], action=action, help=about)
     return arguments
 
 
@@ -159,7 +181,7 @@ def command(pipeline: str, given: list[str], collection: Collection) -> str:
 
 def _portable(name: str) -> str:
     """The name of a dataset, with a folder's location left to the environment."""
-    label = short_name(name)
+    label = shlex.quote(short_name(name))
     return f"{FOLDER}$PT_NEURAL_COLLECTIONS/{label}" if name.startswith(FOLDER) else label
 
 

@@ -79,12 +79,22 @@ class Collection:
 def load(name: str) -> Collection:
     """Load ``neural:...``, ``irds:...`` or any other dataset that PyTerrier knows.
 
-    Training queries with the tokens of a test query are left out, and a line says how many. A query that is in both
-    splits under the same qid stays: it is a page some of whose links are to be learned, and others to be found.
+    A dataset without splits has test queries only. One with training or dev queries but no test queries is refused by
+    SystemExit, since its default queries may be those to learn from. Training queries with the tokens of a test query
+    are left out, and a line says how many. A query that is in both splits under the same qid stays: it is a page some
+    of whose links are to be learned, and others to be found.
     """
     dataset = pt.get_dataset(name)
     splits = {split: _split(dataset, split) for split in SPLITS}
     if splits["test"] is None:
+        learned_from = [split for split in ("train", "dev") if splits[split] is not None or _names(dataset, split)]
+        if learned_from:
+            raise SystemExit(
+                f"{name} has judgements for {' and '.join(learned_from)}, but no test queries, and systems are never "
+                "tested on training or dev queries. Choose a dataset with a split named test, such as neural:pydocs; "
+                "in a folder, the judgements of test queries are in qrels/test.tsv: rename the file if it has another "
+                "name"
+            )
         splits["test"] = Split(dataset.get_topics(), dataset.get_qrels())
     elif splits["train"] is not None:
         splits["train"] = _without_test_queries(splits["train"], splits["test"], short_name(name))
@@ -124,8 +134,17 @@ def _folder(name: str) -> Path | None:
 
 
 def _split(dataset: pt.datasets.Dataset, split: str) -> Split | None:
+    """The queries of a split; None if it is absent or empty."""
     try:
         topics, qrels = dataset.get_topics(split), dataset.get_qrels(split)
     except (KeyError, ValueError, AssertionError, AttributeError):
+        if _names(dataset, split):
+            raise  # the split is there, but cannot be read
         return None  # the ways in which providers say that there is no such split
     return Split(topics, qrels) if len(topics) else None
+
+
+def _names(dataset: pt.datasets.Dataset, split: str) -> bool:
+    """Whether a dataset names the split among those that it has; not all providers name any."""
+    described = [dataset._describe_component(component) for component in ("topics", "qrels")]
+    return all(isinstance(names, list) and split in names for names in described)

@@ -69,9 +69,9 @@ class SavedRuns:
         return read_values(path) if path.exists() else pd.DataFrame(columns=["name", "qid", "measure", "value"])
 
     def save_values(self, values: pd.DataFrame) -> None:
-        """Write the per-query values of runs, keeping those of other runs."""
+        """Write the per-query values of runs, except NaN, which means no judgements; those of other runs stay."""
         others = self.values()
-        values = pd.concat([others[~others["name"].isin(values["name"])], values])
+        values = pd.concat([others[~others["name"].isin(values["name"])], values.dropna(subset="value")])
         write_whole(self.folder / VALUES, lambda file: values.to_csv(file, index=False))
 
 

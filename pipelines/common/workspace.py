@@ -24,6 +24,7 @@ from pipelines.common.arguments import as_json, command, package_versions, run_s
 from pipelines.common.collection import FIELDS, Collection, with_pseudo_queries
 from pipelines.common.runs import SavedRuns, write_whole
 from pt_neural._pictures import DPI
+from pt_neural.datasets.beir import BeirFolder
 from pt_neural.text import tokenise
 
 SplitText = Literal["stems", "words"]
@@ -44,16 +45,21 @@ class Workspace:
         self.arguments, self.pipeline, self.collection = arguments, pipeline, collection
         label = slug(collection.label)
         self.results = arguments.out / f"{pipeline}-{label}"
-        self.artifacts = arguments.out / "artifacts" / f"{label}-{_fingerprint(collection)}"
+        self.artifacts = arguments.out / "artifacts" / f"{label}-{fingerprint(collection)}"
         self.results.mkdir(parents=True, exist_ok=True)
         self.artifacts.mkdir(parents=True, exist_ok=True)
         self.learned: set[str] = set()  # names of trained rankers
         self._started = time.perf_counter() - self._earlier_seconds()
 
     def _earlier_seconds(self) -> float:
-        """The seconds that earlier runs recorded in the folder of results."""
+        """The seconds that earlier runs of the same command recorded; this one may go on where they stopped."""
         path = self.results / SETTINGS
-        return json.loads(path.read_text(encoding="utf-8")).get("seconds", 0.0) if path.exists() else 0.0
+        earlier = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        return earlier.get("seconds", 0.0) if earlier.get("command") == self._command else 0.0
+
+    @property
+    def _command(self) -> str:
+        return command(self.pipeline, sys.argv[1:], self.collection)
 
     @cached_property
     def learning(self) -> "Workspace":
@@ -302,13 +308,13 @@ class Workspace:
         plt.close(figure)
 
     def save_settings(self, **chosen: Any) -> None:
-        """Record how the results were made, and the time so far, also of earlier runs that came to this point.
+        """Record how the results were made, and the time so far, with that of earlier runs of the same command.
 
         Args:
             **chosen: Settings that the pipeline chose by itself.
         """
         settings = {
-            "command": command(self.pipeline, sys.argv[1:], self.collection),
+            "command": self._command,
             "pipeline": self.pipeline,
             "collection": self.collection.label,
             "arguments": {name: value for name, value in vars(self.arguments).items() if name != "seed"},
@@ -334,10 +340,26 @@ def slug(text: str) -> str:
     return re.sub(r"[^\w.-]+", "-", text).strip("-")
 
 
-def _fingerprint(collection: Collection) -> str:
-    """Depends on our version, the location of a folder, and the packages that the embedded collection is made from."""
+def fingerprint(collection: Collection) -> str:
+    """Depends on our version, a folder's place and files, and the packages that an embedded collection is made from."""
     packages = getattr(collection.dataset, "packages", pd.DataFrame)()
-    return hashlib.sha256(f"{pn.__version__} {collection.folder} {packages.to_csv()}".encode()).hexdigest()[:8]
+    digest = hashlib.sha256(f"{pn.__version__} {collection.folder} {packages.to_csv()}".encode())
+    if collection.folder is not None:
+        # Contents, not times of modification: a checkout or a new copy changes the times of all files, and whatever
+        # was trained would be trained again. Hashing takes seconds for a gigabyte.
+        for path in _files(collection.dataset.path):
+            with path.open("rb") as file:
+                digest.update(f" {path.name} {hashlib.file_digest(file, 'sha256').hexdigest()}".encode())
+    return digest.hexdigest()[:8]
+
+
+def _files(folder: Path) -> list[Path]:
+    """The files of a collection in a folder: documents, which may be another folder's, queries and judgements."""
+    return [
+        BeirFolder(folder).corpus_file,
+        *sorted(folder.glob("queries.jsonl*")),
+        *sorted(folder.glob("qrels/*.tsv")),
+    ]
 
 
 def _with_fields(name: str, fields: Sequence[str]) -> str:

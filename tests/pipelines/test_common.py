@@ -1,6 +1,8 @@
 import argparse
 import gzip
+import json
 import shutil
+import sys
 import time
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from scipy.stats import ttest_rel
 
 import pt_neural as pn
 from pipelines import __main__ as listing
+from pipelines import checkpoints, recipes, settings
 from pipelines.common.arguments import command, grade_scheme
 from pipelines.common.collection import Split, load
 from pipelines.common.comparison import Comparison
@@ -83,6 +86,16 @@ def test_the_frame_has_means_deviations_and_p_values_as_numbers(split, tmp_path)
     np.testing.assert_allclose(frame["RR, deviation"], [np.nan, np.std(means, ddof=1)])
     p_value = ttest_rel([0.75] * 11 + [1.0], [0.25] * 12).pvalue
     np.testing.assert_allclose(frame["RR, p against one"], [np.nan, p_value])
+
+
+def test_queries_without_judgements_do_not_count(split, tmp_path):
+    comparison = Comparison(Split(split.topics, split.qrels[:6]), [RR], SavedRuns(tmp_path, {}))
+    for name, system in {"one": ranker([1] * 12), "two": {13: ranker([2] * 12), 14: ranker([4] * 12)}}.items():
+        comparison.add({name: system})  # reads the values that were saved before
+    assert comparison.table(["one", "two"], {})["RR"].tolist() == ["1.0000", "0.3750 ± 0.1768"]
+    assert sorted(comparison.values(RR, ["one", "two"]).index) == QIDS[:6]
+    values = SavedRuns(tmp_path, {}).values()
+    assert values.groupby("name")["qid"].agg(sorted).tolist() == [QIDS[:6]] * 3
 
 
 def test_saved_runs_are_not_made_again(split, tmp_path):
@@ -197,6 +210,105 @@ def test_a_folder_of_the_same_name_elsewhere_has_artifacts_and_runs_of_its_own(f
     assert there.runs().run("one", lambda: run.assign(docno="d2"))["docno"].tolist() == ["d2"]
 
 
+@pytest.mark.parametrize(
+    ("file", "line"),
+    [
+        ("qrels/test.tsv", "q35\td1\t1\n"),
+        ("queries.jsonl", '\n{"_id": "q36", "text": "river"}'),
+        ("corpus.jsonl", '\n{"_id": "d60", "title": "", "text": "river"}'),
+        ("qrels/more.tsv", "q0\td0\t1\n"),
+    ],
+)
+def test_an_edited_folder_has_artifacts_and_runs_of_its_own(folder, arguments, tmp_path, file, line):
+    place = shutil.copytree(folder, tmp_path / "edited")
+    run = pd.DataFrame({"qid": ["q1"], "docno": ["d1"], "score": [1.0], "rank": [0]})
+
+    def workspace():
+        return Workspace(arguments, "duet", load(f"neural:folder:{place}"))
+
+    first = workspace()
+    first.runs().save_run("one", run)
+    for path in (path for path in place.rglob("*") if path.is_file()):
+        path.touch()  # files with new times are no others
+    assert workspace().artifacts == first.artifacts
+    assert workspace().runs().run("one", lambda: None)["docno"].tolist() == ["d1"]
+    with (place / file).open("a") as opened:
+        opened.write(line)
+    assert workspace().artifacts != first.artifacts
+    assert workspace().runs().run("one", lambda: run.assign(docno="d2"))["docno"].tolist() == ["d2"]
+
+
+def test_documents_that_a_folder_shares_with_another_are_among_its_files(folder, arguments, tmp_path):
+    """Git writes a link as a small file on systems that have none."""
+    place = shutil.copytree(folder, tmp_path / "parent" / "links")
+    shutil.move(place / "corpus.jsonl", place.parent / "corpus.jsonl")
+    (place / "corpus.jsonl").write_text("../corpus.jsonl")
+    artifacts = []
+    for _ in range(2):
+        artifacts.append(Workspace(arguments, "duet", load(f"neural:folder:{place}")).artifacts)
+        (place.parent / "corpus.jsonl").write_text('{"_id": "d1", "title": "", "text": "river"}')
+    assert artifacts[0] != artifacts[1]
+
+
+CHOSEN = {
+    "rows": (["full"], ["low-rank"]),
+    "row_note": ("", ", N = 200"),
+    "name_note": ("", ", once more"),
+    "keywords": ([5], [10]),
+    "dims": ([100], [200]),
+    "nonzeros": ([100], []),
+    "truncated_dims": ([100], [200]),
+    "embedded_terms": ([1000], [3000]),
+    "shares": ([0.1], [1.0]),
+    "figure_dims": ([50], [100]),
+    "single_fields": (["text"], ["title"]),
+    "queries_train": (500, 1000),
+    "trials": (8, 16),
+}
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_runs_and_choices_stay_when_others_are_made(folder, arguments, name):
+    assert docnos_and_choices(folder, arguments, name, CHOSEN[name]) == [("d0", 0), ("d0", 0)]
+
+
+@pytest.mark.parametrize("name", ["dim", "mates", "hash_sizes"])
+def test_runs_and_choices_of_other_settings_are_made_again(folder, arguments, name):
+    assert docnos_and_choices(folder, arguments, name, (1, 2)) == [("d0", 0), ("d1", 1)]
+
+
+def docnos_and_choices(folder, arguments, name, values):
+    """With each value of an argument: the document of a run, and a setting that is chosen; d0 and 0 at first."""
+    collection, found = load(f"neural:folder:{folder}"), []
+    for number, value in enumerate(values):
+        setattr(arguments, name, value)
+        workspace = Workspace(arguments, "ssi", collection)
+        run = pd.DataFrame({"qid": ["q1"], "docno": [f"d{number}"], "score": [1.0], "rank": [0]})
+        (docno,) = workspace.runs().run("one", run.copy)["docno"]
+        found.append((docno, workspace.chosen("bm25", lambda number=number: {"k1": number})["k1"]))
+    return found
+
+
+def test_seconds_are_those_of_the_same_command_alone(folder, arguments, monkeypatch):
+    collection, seconds = load(f"neural:folder:{folder}"), []
+    for options in (["--depth", "10"], ["--depth", "10"], ["--depth", "20"]):
+        monkeypatch.setattr(sys, "argv", ["duet", *options])
+        workspace = Workspace(arguments, "duet", collection)
+        time.sleep(0.3)
+        workspace.save_settings()
+        seconds.append(json.loads((workspace.results / "settings.json").read_text())["seconds"])
+    assert 0.3 <= seconds[0] < seconds[1]
+    assert seconds[1] >= 0.6
+    assert seconds[2] < seconds[1]
+
+
+@pytest.mark.parametrize("pipeline", [checkpoints, recipes, settings])
+def test_a_pipeline_that_trains_once_refuses_more_seeds(run, capsys, pipeline):
+    with pytest.raises(SystemExit):
+        run(pipeline, "--seeds", "13", "14")
+    assert "argument --seeds: this pipeline trains with one seed only" in capsys.readouterr().err
+
+
 def test_other_fields_have_artifacts_of_their_own(folder, arguments):
     workspace = Workspace(arguments, "clsm", load(f"neural:folder:{folder}"))
     assert "document" not in workspace.forward_index(["text"]).vocabulary.terms
@@ -232,6 +344,13 @@ def test_the_command_line_leaves_the_location_of_folders_open(folder, monkeypatc
     words = command("match-tensor", given, load(f"neural:folder:{folder}"))
     place = "neural:folder:$PT_NEURAL_COLLECTIONS/folder"
     assert words == f"python -m pipelines.match_tensor --dataset {place} --mates {place} --grades 'all grades'"
+
+
+def test_the_command_line_keeps_spaces_in_the_name_of_a_folder(folder, tmp_path, monkeypatch):
+    monkeypatch.setenv("PT_NEURAL_COLLECTIONS", str(tmp_path))
+    shutil.copytree(folder, tmp_path / "my data")
+    words = command("duet", [], load(f"neural:folder:{tmp_path}/my data"))
+    assert words == "python -m pipelines.duet --dataset neural:folder:$PT_NEURAL_COLLECTIONS/'my data'"
 
 
 def test_graded_judgements_choose_negatives_and_grades():
