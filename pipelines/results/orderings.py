@@ -406,7 +406,7 @@ SPARSE = (
     "is replaced by the nearest U'V + I with N = 200, but at most .004 with N = 1,000 (checks above). Too little "
     "training is not the reason: there, sparse W, with more epochs and a lower learning rate, gains .045 and .005 "
     "MAP, and U'V + I, with more than three times the patience, .013 and .026. Sparse W is then ahead on both, but "
-    "not significantly (checks above). On cpp-docs/links, neither was tried with sparse W."
+    "not significantly (checks above). On cpp-docs/links, sparse W was neither truncated nor trained at a lower rate."
 )
 NOT_SYMMETRIC = (
     "on cpp-docs/links and debian/links, what W learns needs more than 200 dimensions and is not symmetric. With N = "
