@@ -8,6 +8,7 @@ import pandas as pd
 import pyterrier as pt
 
 from pt_neural.rankers import Ranker
+from pt_neural.rankers.options import option_names
 from pt_neural.training.examples import digest
 
 Changes = Mapping[tuple[int, str], Any]  # by the id of a transformer and the name of its setting
@@ -52,6 +53,15 @@ def to_fit(pipeline: pt.Transformer, changed: Sequence[tuple[pt.Transformer, str
     return found
 
 
+def all_arguments(ranker: Ranker) -> dict[str, Any]:
+    """Settings, components and options; unfitted rankers of one class that are equal in them become the same by a fit.
+
+    Artifacts are kept as they are, and so equal only themselves: others may have the same repr.
+    """
+    names = [*ranker.components, *option_names(ranker.options_type)]
+    return {**ranker.settings(), **{name: getattr(ranker, name) for name in names}}
+
+
 class Copies:
     """Makes copies of a pipeline, and fits their rankers; one that is equal to the one before is not fitted again.
 
@@ -66,7 +76,7 @@ class Copies:
         self.estimators = list(estimators)
         self._ids = [id(estimator) for estimator in estimators]
         self._quiet = quiet
-        self._latest: dict[int, tuple[str, Ranker]] = {}
+        self._latest: dict[int, tuple[list[Any], Ranker]] = {}
 
     def fitted(
         self, changes: Changes, train: pd.DataFrame, dev: pd.DataFrame | None, qrels: pd.DataFrame
@@ -146,8 +156,7 @@ class Copies:
         if not isinstance(estimator, Ranker):
             estimator.fit(train, qrels, dev, dev_qrels)
             return
-        training = estimator.training.to_json() if estimator._is_trained() else None
-        key = digest([repr(estimator), estimator.settings(), training], [train, dev], fields=estimator.fields)
+        key = [all_arguments(estimator), digest(None, [train, dev], fields=estimator.fields)]
         latest, known = self._latest.get(number, (None, None))
         if latest == key:
             vars(estimator).update(vars(known))

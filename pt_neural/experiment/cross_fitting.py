@@ -22,6 +22,7 @@ from pt_neural._evaluation import RunEvaluator, direction, parse_measure
 from pt_neural._files import ArtifactError, read_json, read_object, reading, replacing, write_json
 from pt_neural._frames import ranks, require_columns, with_numeric_labels
 from pt_neural._messages import say
+from pt_neural.embeddings import EmbeddingSpaces
 from pt_neural.experiment._copies import Copies, to_fit, transformers
 from pt_neural.experiment.folds import Folds, RunOfFolds, assign_folds
 from pt_neural.rankers import Ranker
@@ -337,7 +338,8 @@ class _Part:
         made: dict[int, pt.Transformer] = {}
         for number, ranker in enumerate(copies.estimators):
             taken = option_names(ranker.options_type)
-            options = {name: getattr(ranker, name) for name in _KEPT_OPTIONS if name in taken}
+            own = {name: getattr(ranker, name) for name in _KEPT_OPTIONS if name in taken}
+            options = {name: changes.get((id(ranker), name), value) for name, value in own.items()}
             made[id(ranker)] = type(ranker).load(self.path / f"ranker-{number + 1}", **options)
         return _Fold(values, best, run, copies.copied(changes, made))
 
@@ -356,8 +358,6 @@ class _Part:
 
 
 _KEPT_OPTIONS = ("documents", "device", "batch_size")
-
-
 _WITHOUT_EFFECT = ("verbose", "device", "batch_size")  # settings that leave results as they are
 
 
@@ -415,6 +415,10 @@ def _settings(value: pt.Transformer | pt.Artifact) -> dict[str, Any]:
         names = [*option_names(value.options_type), *value.components]
         given = {name: getattr(value, name) for name in names}
         return {**value.settings(), **given, "model": [value.artifact_format, value.fingerprint()]}
+    if isinstance(value, EmbeddingSpaces):  # by content, since those in memory have no path
+        words = value.vocabulary
+        counts = [words.collection_frequency, words.document_frequency, words.num_documents]
+        return {"words": words.terms, "counts": counts, "in": value.in_vectors, "out": value.out_vectors}
     missing = pt.inspect.TransformerAttribute.MISSING
     arguments = {found.name: found.value for found in pt.inspect.transformer_attributes(value, strict=False)}
     # Public attributes, since arguments may be kept under other names. Not those that are frames, lists or dicts: what

@@ -1,14 +1,13 @@
 """Rankers whose settings a grid search may change, because a copy is fitted for each."""
 
 import copy
-import json
-from collections import OrderedDict
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyterrier as pt
 
+from pt_neural.experiment._copies import all_arguments
 from pt_neural.experiment.folds import Folds, named_folds
 from pt_neural.rankers import Ranker
 
@@ -55,7 +54,7 @@ class Tunable(pt.Estimator):
         self.folds = folds
         self._changes: dict[str, Any] = {}
         self._data: tuple[pd.DataFrame | None, ...] | None = None
-        self._copies: OrderedDict[str, Ranker] = OrderedDict()
+        self._copies: list[tuple[list[Any], Ranker]] = []  # the one used last is at the end
 
     def get_parameter(self, name: str) -> Any:
         """A setting of the ranker, or of its training."""
@@ -127,10 +126,12 @@ class Tunable(pt.Estimator):
         """A copy fitted on the queries of these folds; None for all of them."""
         if self._data is None:
             raise RuntimeError(f"{self!r} has nothing to fit on: call (candidates >> tunable).fit(topics, qrels)")
-        key = json.dumps([self._changes, None if folds is None else list(map(str, folds))], default=repr)
-        if key in self._copies:
-            self._copies.move_to_end(key)
-            return self._copies[key]
+        ranker = self.ranker.anew(**self._changes)
+        key = [all_arguments(ranker), folds]
+        for place, (known, fitted) in enumerate(self._copies):
+            if known == key:
+                self._copies.append(self._copies.pop(place))
+                return fitted
         frame, qrels, dev, dev_qrels = self._data
         if folds is not None:
             fold_of = self._folds_of(frame["qid"])
@@ -138,11 +139,8 @@ class Tunable(pt.Estimator):
             dev, dev_qrels = (frame[fold_of == folds[-1]], qrels) if len(folds) > 1 else (None, None)
             frame = frame[np.isin(fold_of, folds[:last])]
             qrels = qrels[qrels["qid"].astype(str).isin(frame["qid"].astype(str))]
-        ranker = self.ranker.anew(**self._changes)
         ranker.fit(frame, qrels, dev, dev_qrels)
-        self._copies[key] = ranker
-        if len(self._copies) > COPIES:
-            self._copies.popitem(last=False)
+        self._copies = [*self._copies, (key, ranker)][-COPIES:]
         return ranker
 
     def subtransformers(self) -> dict:

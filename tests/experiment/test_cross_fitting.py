@@ -13,6 +13,7 @@ from ir_measures import AP, nDCG
 
 import pt_neural as pn
 from pt_neural.experiment import CrossFitted, Tunable, cross_fit, cross_validate
+from pt_neural.experiment._copies import Copies
 
 WORDS = ["apple", "banana", "cherry", "grape", "kiwi", "lemon", "mango", "melon", "olive", "peach", "pear", "plum"]
 TOPICS = pd.DataFrame({"qid": [f"q{i}" for i in range(12)], "query": WORDS})
@@ -45,6 +46,26 @@ class Noted(pn.WordTranslation):
 def noted() -> Noted:
     Noted.fits = []
     return Noted(iterations=2, verbose=False)
+
+
+class Embedded(Noted):
+    """Scores the documents that contain the query by the number that its word embeddings hold."""
+
+    artifact_format = "embedded"
+    components = {"spaces": pn.EmbeddingSpaces.load}
+
+    def __init__(self, spaces, **options):
+        self.spaces = spaces
+        super().__init__(iterations=1, **options)
+
+    def score(self, frame):
+        found = [query in text.split() for query, text in zip(frame["query"], frame["text"], strict=True)]
+        return self.spaces.in_vectors[0, 0] * np.array(found, dtype=np.float64)
+
+
+def embedded(number: float) -> pn.EmbeddingSpaces:
+    """Spaces with one number; all have the same repr."""
+    return pn.EmbeddingSpaces.from_vectors(["tree"], [[number]], [[number]])
 
 
 def state(ranker):
@@ -141,6 +162,32 @@ def test_resumes_where_it_was_interrupted(tmp_path, monkeypatch):
     (tmp_path / "mine" / "file").touch()
     with pytest.raises(ValueError, match="something else"):
         cross_fit(*given, **options, directory=tmp_path / "mine")
+
+
+def test_embeddings_of_equal_size_are_tried_one_by_one():
+    Noted.fits = []
+    bad, good = embedded(-1), embedded(1)
+    ranker = Embedded(bad, verbose=False)
+    grid = {ranker: {"spaces": [bad, good]}}
+    result = cross_fit(SOURCE >> ranker, TOPICS, QRELS, FOLDS, grid=grid, measure="RR", verbose=False)
+    assert len(Noted.fits) == 4 * 2
+    assert result.scan["RR"].tolist() == [pytest.approx(1 / 12), 1.0] * 4
+    assert all(pipeline[1].spaces is good for pipeline in result.pipelines.values())
+
+
+def test_a_copy_keeps_the_options_that_it_was_given(tmp_path):
+    documents = [{"docno": f"d{i}", "text": f"the {word} tree"} for i, word in enumerate(WORDS)]
+    indexes = [pn.ForwardIndex.build(tmp_path / name, documents, verbose=False) for name in ("first", "other")]
+    ranker = noted()
+    copies = Copies(SOURCE >> ranker, [ranker], quiet=True)
+    for name, values in {"documents": indexes, "batch_size": [7, 9], "mu": [5.0, 6.0]}.items():
+        for value in values:
+            _, [fitted] = copies.fitted({(id(ranker), name): value}, TOPICS, None, QRELS)
+            assert getattr(fitted, name) == value  # an index equals only itself
+    assert len(Noted.fits) == 6
+    _, [fitted] = copies.fitted({(id(ranker), "mu"): 6.0}, TOPICS, None, QRELS)
+    assert fitted.is_fitted
+    assert len(Noted.fits) == 6  # it is equal to the one before
 
 
 class Weighted(pt.Transformer):
@@ -290,6 +337,43 @@ def test_a_forward_index_that_was_built_anew_makes_another_cross_fit(tmp_path):
     assert refuses(tmp_path / "kept", pipeline())
 
 
+def test_embeddings_of_equal_size_in_memory_make_another_cross_fit(tmp_path):
+    kept(tmp_path, SOURCE >> Embedded(embedded(1), verbose=False))
+    assert refuses(tmp_path, SOURCE >> Embedded(embedded(2), verbose=False))
+    assert not refuses(tmp_path, SOURCE >> Embedded(embedded(1), verbose=False))
+
+
+def test_pipelines_that_were_kept_have_the_options_that_were_chosen(tmp_path):
+    documents = [{"docno": f"d{number}", "text": f"the {word} tree"} for number, word in enumerate(WORDS)]
+    bad, good = (
+        pn.ForwardIndex.build(tmp_path / name, [{**each, **change} for each in documents], verbose=False)
+        for name, change in (("bad", {"text": "plum"}), ("good", {}))
+    )
+    ranker = noted().anew(documents=bad)
+    for _ in range(2):  # the second time, they are read
+        fitted = kept(tmp_path / "kept", SOURCE >> ranker, grid={ranker: {"documents": [bad, good]}})
+        assert all(pipeline[1].documents is good for pipeline in fitted.pipelines.values())
+
+
+def test_saved_embeddings_of_equal_size_make_another_cross_fit(tmp_path):
+    for name, number in (("first", 1), ("other", 2)):
+        embedded(number).save(tmp_path / name)
+
+    def spaces(name):
+        return pn.EmbeddingSpaces(tmp_path / name)
+
+    def searched(*names):
+        ranker = Embedded(spaces("first"), verbose=False)
+        return {"pipeline": SOURCE >> ranker, "grid": {ranker: {"spaces": [spaces(name) for name in names]}}}
+
+    kept(tmp_path / "kept", SOURCE >> Embedded(spaces("first"), verbose=False))
+    assert refuses(tmp_path / "kept", SOURCE >> Embedded(spaces("other"), verbose=False))
+    assert not refuses(tmp_path / "kept", SOURCE >> Embedded(spaces("first"), verbose=False))
+    kept(tmp_path / "searched", **searched("first", "other"))
+    assert refuses(tmp_path / "searched", **searched("first", "first"))
+    assert not refuses(tmp_path / "searched", **searched("first", "other"))
+
+
 SCRIPT = """
 import sys
 import pandas as pd, pyterrier as pt, pt_neural as pn
@@ -399,7 +483,7 @@ class TestTunable:
         assert run.groupby("qid").size().eq(12).all()
         assert run["qid"].nunique() == 12
         assert len(choices) == 4
-        for copied in tunable._copies.values():
+        for _, copied in tunable._copies:
             assert not copied.seen & copied.ranked
         assert not ranker.is_fitted
         assert tunable.get_parameter("iterations") == 2
@@ -416,6 +500,33 @@ class TestTunable:
         assert found.index.equals(mixed.index)
         by_query = tunable.transform(CANDIDATES[CANDIDATES["qid"].isin(["q0", "q1", "q2", "q3"])])
         assert len(by_query) == 48
+
+    def test_embeddings_of_equal_size_are_tried_one_by_one(self):
+        Noted.fits = []
+        bad, good = embedded(-1), embedded(1)
+        tunable = Tunable(Embedded(bad, verbose=False))
+        pipeline = SOURCE >> tunable
+        pipeline.fit(TOPICS.head(9), QRELS.head(9))
+        grid = {tunable: {"spaces": [bad, good]}}
+        found = pt.GridScan(pipeline, grid, TOPICS.tail(3), QRELS.tail(3), ["recip_rank"])
+        assert found["recip_rank"].tolist() == [pytest.approx(1 / 12), 1.0]
+        fitted = tunable.fitted()
+        assert fitted.spaces is good
+        tunable.set_parameter("spaces", bad)
+        assert tunable.fitted().spaces is bad
+        tunable.set_parameter("spaces", good)
+        assert tunable.fitted() is fitted
+        assert len(Noted.fits) == 2
+
+    def test_only_the_copies_used_last_are_kept(self, monkeypatch):
+        monkeypatch.setattr("pt_neural.experiment.tunable.COPIES", 2)
+        tunable = Tunable(noted())
+        tunable.fit(CANDIDATES, QRELS)
+        for mu in (1, 2, 1, 3, 1, 2):
+            tunable.set_parameter("mu", mu)
+            assert tunable.fitted().mu == mu
+        assert len(tunable._copies) == 2
+        assert len(Noted.fits) == 4  # the second copy made room for the third
 
     def test_free_settings_need_no_fit(self):
         rocchio = pn.Rocchio(pn.TFIDF().fit_corpus(CANDIDATES.drop_duplicates("docno"), verbose=False), beta=0.5)
