@@ -5,7 +5,7 @@ from pipelines.common.paper import PaperTable
 from pipelines.desm.paper import TABLES as DESM
 from pipelines.duet.paper import TABLES as DUET
 from pipelines.match_tensor.paper import TABLES as MATCH_TENSOR
-from pipelines.results.orderings import FEW_FREQUENT, LOW_RANK, SYMMETRIC, Ordering, Side
+from pipelines.results.orderings import FEW_FREQUENT, FEW_FREQUENT_KEYWORDS, LOW_RANK, SYMMETRIC, Ordering, Side
 from pipelines.ssi import paper as ssi
 
 TABLES = [*DESM, *CLSM, *DUET, *MATCH_TENSOR]
@@ -24,7 +24,8 @@ NEAREST = {  # the rows of papers that are nearest to what we ran with other neg
     SYMMETRIC: "1: symmetric",
     "2: embedded-as-correlated": "2: embedded-2",
     "2: correlated-1": "2: correlated-others",
-    "6, k = 10: correlated-1": "6, k = 10: correlated-others",
+    FEW_FREQUENT_KEYWORDS[0]: "6, k = 10: correlated-others",
+    FEW_FREQUENT_KEYWORDS[1]: "6, k = 10: low-rank",
 }
 
 

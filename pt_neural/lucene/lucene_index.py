@@ -97,10 +97,11 @@ class LuceneIndex(SearchableIndex, pt.Indexer):
             **options: ``positions``, ``vectors``, ``stemmer``, ``stopwords``, ``overwrite`` and ``verbose`` as in
                 :class:`LuceneIndexer`; ``raw`` (False) stores each document as it is; ``generator`` is Anserini's
                 document generator, ``threads`` (4) the number of files read at a time, and ``options`` a list of
-                other options of IndexCollection, such as ``["-language", "de"]``.
+                other options of IndexCollection, such as ``["-impact", "-pretokenized"]`` for :meth:`impact`.
 
         Raises:
-            ValueError: If Anserini refuses an option or finds no documents.
+            ValueError: If Anserini refuses an option or finds no documents, or if one of ``options`` changes how text
+                is analysed, which queries would not follow: that is what ``stemmer`` and ``stopwords`` are for.
         """
         index_collection(self.path, collection, input, **options)
         return self

@@ -13,6 +13,8 @@ from pt_neural.lucene.java.jvm import in_java, java_class
 
 KIND = {"type": "sparse_index", "format": "anserini"}
 POLLING_INTERVAL = 200  # milliseconds between two looks at a running build
+ANALYSIS_OPTIONS = ("language", "stemmer", "stopwords", "keepStopwords", "pretokenized")
+ANALYSIS_OPTIONS += ("analyzeWithHuggingFaceTokenizer", "useCompositeAnalyzer", "useAutoCompositeAnalyzer")
 TIMEOUT = 10_000  # milliseconds that an interrupted build gets to end
 
 
@@ -42,6 +44,7 @@ def index_collection(
         flags += ["-input", str(Path(input).absolute()), "-index", str(directory), "-quiet"]
         flags += analysis.as_options(directory)
         flags += storage_flags(positions=positions, vectors=vectors, raw=raw)
+        _require_same_analysis(flags, options)
         count = _run([*flags, *options], verbose)
         if not count or not any(directory.glob("segments_*")):
             raise ValueError(f"Anserini's {collection} found no documents in {input}; Java's messages say more")
@@ -63,6 +66,21 @@ def parse_options(flags: Sequence[str]) -> Any:
     except Exception as error:  # jnius has one exception type for all of Java's
         raise ValueError(f"Anserini's IndexCollection refuses {' '.join(flags)}: {error}") from None
     return options
+
+
+@in_java
+def _require_same_analysis(flags: Sequence[str], options: Sequence[str]) -> None:
+    """Raise ValueError if options change how documents are analysed; queries would still be analysed as flags say."""
+    before, after = parse_options(flags), parse_options([*flags, *options])
+    changed = [f"-{name}" for name in ANALYSIS_OPTIONS if getattr(before, name) != getattr(after, name)]
+    if after.impact and "-pretokenized" in changed:
+        changed.remove("-pretokenized")  # queries of LuceneIndex.impact() are not analysed either
+    if changed:
+        raise ValueError(
+            f"options={list(options)} changes how documents are analysed ({', '.join(changed)}), but not queries, "
+            "which would not find them; use the arguments stemmer= and stopwords=, both 'none' for words as they are. "
+            "Only impacts can be pretokenized: ['-impact', '-pretokenized']"
+        )
 
 
 def _run(flags: Sequence[str], verbose: bool) -> int:

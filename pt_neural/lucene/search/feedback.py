@@ -45,9 +45,12 @@ class FeedbackQueries:
     def expand(self, queries: Sequence[str], feedback: Hits | None = None) -> list[dict[str, float]]:
         """Terms and weights of each query, as in the column ``query_toks``; none if no document matches.
 
+        Equal scores of documents that are retrieved here are ordered by ascending docno, as in Anserini's published
+        figures; in results they are ordered by descending docno, so that other documents may be given as the best.
+
         Args:
             queries: The texts.
-            feedback: The feedback documents; None to retrieve them.
+            feedback: The feedback documents, of which those without terms are left out; None to retrieve them.
         """
         first = TextQueries(self.index.analysis, self.field).build(queries)
         reranker = self.reranker()
@@ -61,7 +64,7 @@ class FeedbackQueries:
     def _feedback(self, reranker: Any, text: str, queries: Any, i: int, given: Hits | None) -> dict[str, float]:
         query = queries.get(i)
         lucene = searcher(self.index.reader, self.similarity)
-        best = self._best(lucene, query) if given is None else _top_documents(given)
+        best = self._best(lucene, query) if given is None else _top_documents(self._with_terms(given))
         if not best.scoreDocs:
             return {}
         documents = java_class("io.anserini.search.ScoredDocs").fromTopDocs(best, lucene)
@@ -72,6 +75,12 @@ class FeedbackQueries:
         reranker.rerank(documents, context)
         weights = context.feedbackTerms
         return {str(entry.getKey()): float(entry.getValue()) for entry in weights.entrySet().toArray()}
+
+    def _with_terms(self, given: Hits) -> Hits:
+        """The documents that have terms in the field; Anserini would miss the term vectors of the others."""
+        vectors = self.index.reader.java.termVectors()
+        found = [vectors.get(int(document), self.field) is not None for document in given.documents]
+        return Hits(*(part[np.array(found, dtype=bool)] for part in given))
 
     def _best(self, lucene: Any, query: Any) -> Any:
         by_docno = java_class("io.anserini.search.SearchCollection").BREAK_SCORE_TIES_BY_DOCID
@@ -118,7 +127,10 @@ class FeedbackRetriever(RetrieverOverBase):
 
         Example::
 
-            bm25 >> index.rm3().rewriter() >> bm25  # as index.rm3(), written out
+            bm25 >> index.rm3().rewriter() >> bm25  # index.rm3(), written out
+
+        Where scores tie at the last of ``fb_docs``, the two may take different documents: ``index.rm3()`` takes equal
+        ones by ascending docno, as for Anserini's published figures, and results are ordered by descending docno.
         """
         return self.rewrites_by(self, keep_documents=keep_documents)
 

@@ -1,8 +1,10 @@
 """RM3: the second query is the first one interpolated with a relevance model of the best documents."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from pt_neural._frames import Hits
 from pt_neural.lucene.index.directory import CONTENTS, IndexDirectory
 from pt_neural.lucene.java.jvm import in_java, java_class
 from pt_neural.lucene.search.feedback import MOST, FeedbackQueries, FeedbackRetriever, FeedbackRewriter
@@ -13,6 +15,19 @@ class RM3Queries(FeedbackQueries):
     """Plain text, expanded by Anserini's implementation of RM3."""
 
     original_weight: float
+
+    def expand(self, queries: Sequence[str], feedback: Hits | None = None) -> list[dict[str, float]]:
+        """See :meth:`FeedbackQueries.expand`; ValueError if a feedback document has a negative score."""
+        if feedback is not None and (feedback.scores < 0).any():
+            raise ValueError(
+                f"a feedback document has the score {feedback.scores.min():g}, but RM3 weighs documents by their "
+                "scores, which must not be negative; re-score them with index.bm25() or index.ql() first, or take "
+                "index.rocchio().rewriter() or pn.LatentConceptExpansion(index)"
+            )
+        if feedback is not None:
+            # A score of 0 means that a document does not match; Anserini fails if it gets no others.
+            feedback = Hits(*(part[feedback.scores > 0] for part in feedback))
+        return super().expand(queries, feedback)
 
     @in_java
     def reranker(self) -> Any:
@@ -25,7 +40,11 @@ class RM3Queries(FeedbackQueries):
 
 
 class RM3Rewriter(FeedbackRewriter):
-    """Expands queries by RM3; made by :meth:`RM3.rewriter`."""
+    """Expands queries by RM3; made by :meth:`RM3.rewriter`.
+
+    RM3 weighs the feedback documents by their scores. If one that comes in has a negative score, as neural rankers may
+    give, a ValueError says so; those that score 0 are left out.
+    """
 
     schematic: ClassVar[dict[str, Any]] = {"label": "RM3", "help_url": None}
 

@@ -60,3 +60,34 @@ def test_what_anserini_does_not_know(tmp_path):
     with pytest.raises(ValueError, match="found no documents"):
         index.index_collection("HtmlCollection", source, verbose=False)
     assert list(tmp_path.iterdir()) == [source]
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (["-language", "de"], "-language"),
+        (["-language=de"], "-language"),
+        (["-stemmer", "none", "-keepStopwords"], "-stemmer, -keepStopwords"),
+        (["-stopwords", "words.txt"], "-stopwords"),
+        (["-pretokenized"], "-pretokenized"),
+        (["-impact", "-pretokenized", "-language", "de"], "-language"),
+        (["-analyzeWithHuggingFaceTokenizer", "bert-base-uncased"], "-analyzeWithHuggingFaceTokenizer"),
+    ],
+)
+def test_options_that_queries_would_not_follow_are_refused(tmp_path, options, named):
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "documents.jsonl").write_text(json.dumps({"id": "d1", "contents": "die Okapis"}))
+    index = LuceneIndex(tmp_path / "index")
+    with pytest.raises(ValueError, match=rf"\({named}\), but not queries.*stemmer= and stopwords="):
+        index.index_collection("JsonCollection", source, options=options, verbose=False)
+    assert list(tmp_path.iterdir()) == [source]
+
+
+def test_options_may_repeat_the_arguments(tmp_path):
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "documents.jsonl").write_text(json.dumps({"id": "d1", "contents": "the okapis"}))
+    settings = {"stemmer": "none", "options": ["-stemmer", "none", "-language", "en", "-optimize"], "verbose": False}
+    index = LuceneIndex(tmp_path / "index").index_collection("JsonCollection", source, **settings)
+    assert [len(index.bm25().search(query)) for query in ("okapis", "okapi", "the")] == [1, 0, 0]

@@ -79,3 +79,50 @@ def test_a_stage_that_loses_the_expansion_warns(animals):
         warnings.simplefilter("error")
         (bm25 >> rm3.rewriter() >> bm25 >> animals.ql()).transform(QUERIES)
         (bm25 >> rm3 % 2 >> rm3).transform(QUERIES)
+
+
+def feedback(docnos, scores):
+    return pd.DataFrame({"qid": "1", "query": "okapi", "docno": docnos, "score": scores})
+
+
+@pytest.mark.parametrize("scores", [[-1.0, -2.0], [3.0, -1.0]])
+def test_rm3_refuses_feedback_that_it_cannot_weigh(okapis, scores):
+    results = feedback(["d1", "d2"], scores)
+    with pytest.raises(ValueError, match=rf"score {min(scores):g},.*not be negative; re-score.*bm25.*rocchio"):
+        okapis.rm3().rewriter().transform(results)
+    rescored = okapis.bm25() >> okapis.rm3().rewriter()
+    for rewriter in (rescored, okapis.rocchio().rewriter()):
+        assert {"congo", "ituri"} <= set(rewriter.transform(results)["query_toks"].iloc[0])
+
+
+def test_feedback_documents_that_score_0_are_left_out(okapis):
+    rewriter = okapis.rm3().rewriter()
+    both, one, none = (
+        rewriter.transform(feedback(*results))["query_toks"].iloc[0]
+        for results in ((["d1", "d2"], [2.0, 0.0]), (["d1"], [2.0]), (["d1", "d2"], [0.0, 0.0]))
+    )
+    assert both == one
+    assert none == {"okapi": 1}
+
+
+def test_equal_scores_are_cut_off_by_docno_in_anserinis_order_or_that_of_results(okapis):
+    rewriter = okapis.rm3(fb_docs=1, fb_terms=5).rewriter()
+    retrieved, given = (
+        set(pipeline.search("okapi")["query_toks"].iloc[0]) for pipeline in (rewriter, okapis.bm25() >> rewriter)
+    )
+    assert retrieved - given == {"congo"}  # of d1
+    assert given - retrieved == {"ituri"}  # of d2
+
+
+@pytest.mark.parametrize("maker", ["rm3", "rocchio"])
+def test_feedback_documents_without_terms_are_left_out(build, maker):
+    okapis = [{"docno": "d1", "text": "okapi forest congo", "title": "okapi"}, {"docno": "d2", "text": "okapi ituri"}]
+    others = [{"docno": f"x{number}", "text": f"other words here {number}"} for number in range(40)]
+    index = build([*okapis, {"docno": "empty", "text": ""}, *others], separate_fields=["title"])
+    for field, bare in (("contents", "empty"), ("title", "d2")):
+        rewriter = getattr(index, maker)(field=field).rewriter()
+        both, one, none = (
+            rewriter.transform(feedback(docnos, 2.0))["query_toks"].iloc[0] for docnos in (["d1", bare], ["d1"], [bare])
+        )
+        assert both == one
+        assert none == {"okapi": 1}
