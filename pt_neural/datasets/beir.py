@@ -96,7 +96,7 @@ def _followed(path: Path) -> Path:
     return path
 
 
-def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+def lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """The lines of a plain or gzipped file that are not blank, with their numbers from 1."""
     number = 0
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
@@ -111,7 +111,7 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 def _read_records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """The objects of a JSON Lines file with their line numbers; each must have an ``_id``."""
-    for number, line in _lines(path):
+    for number, line in lines(path):
         try:
             record = json.loads(line)
         except ValueError as error:
@@ -123,7 +123,7 @@ def _read_records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def _read_rows(path: Path, header: str, width: int) -> Iterator[tuple[int, list[str]]]:
     """The rows of a TSV file of ``width`` fields with their line numbers, without the header line if there is one."""
-    for number, line in _lines(path):
+    for number, line in lines(path):
         try:
             row = line.decode("utf-8-sig").rstrip("\r\n").split("\t")
         except UnicodeDecodeError as error:

@@ -17,6 +17,7 @@ import pyterrier as pt
 
 from pt_neural._arguments import checked_number
 from pt_neural._artifacts import atomic_directory, write_metadata
+from pt_neural.datasets.beir import lines
 from pt_neural.datasets.documents import read_documents, with_bar
 
 KIND = {"type": "corpus_shards", "format": "pt_neural"}
@@ -176,9 +177,12 @@ class _File:
     def identity(self) -> list[Any]:
         return [self.path.name, self._size]
 
-    def _open(self) -> Any:
+    def _require_unchanged(self) -> None:
         if self.path.stat().st_size != self._size:
             raise ValueError(f"{self.path} has changed since it was cut into shards; make the shards anew")
+
+    def _open(self) -> Any:
+        self._require_unchanged()
         return gzip.open(self.path) if self.path.suffix == ".gz" else self.path.open("rb")
 
 
@@ -189,15 +193,14 @@ class _LinesFile(_File):
         super().__init__(path)
         self._offsets = array("q")
         self._count = self._checksum = 0
-        with self._open() as file:
-            position = 0
-            for line in file:
-                if line.strip():
-                    if self._count % _STEP == 0:
-                        self._offsets.append(position)
-                    self._count += 1
-                position += len(line)
-                self._checksum = zlib.crc32(line, self._checksum)
+        position = 0
+        for line in self._read():
+            if line.strip():
+                if self._count % _STEP == 0:
+                    self._offsets.append(position)
+                self._count += 1
+            position += len(line)
+            self._checksum = zlib.crc32(line, self._checksum)
 
     def identity(self) -> list[Any]:
         return [*super().identity(), self._checksum]
@@ -206,13 +209,22 @@ class _LinesFile(_File):
         return self._count
 
     def documents(self, start: int, count: int) -> Iterator[dict[str, str]]:
-        with self._open() as file:
-            skip = start
-            if self.path.suffix != ".gz":
-                file.seek(self._offsets[start // _STEP])
-                skip = start % _STEP
-            for number, line in enumerate(islice(filter(bytes.strip, file), skip, skip + count), start + 1):
-                yield _document(line, f"{self.path}, document {number}")
+        skip, position = start, 0
+        if self.path.suffix != ".gz":
+            skip, position = start % _STEP, self._offsets[start // _STEP]
+        lines = islice(filter(bytes.strip, self._read(position)), skip, skip + count)
+        for number, line in enumerate(lines, start + 1):
+            yield _document(line, f"{self.path}, document {number}")
+
+    def _read(self, position: int = 0) -> Iterator[bytes]:
+        """The lines of a plain file from a position on, or all of a gzipped one that are not blank."""
+        self._require_unchanged()
+        if self.path.suffix == ".gz":
+            yield from (line for _, line in lines(self.path))
+            return
+        with self.path.open("rb") as file:
+            file.seek(position)
+            yield from file
 
 
 class _TrecFile(_File):

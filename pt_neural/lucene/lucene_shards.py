@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -130,7 +131,7 @@ class LuceneShards(SearchableIndex):
         return RayShards(self, actors=actors, cpus=cpus, heap=heap)
 
     def _join(self, parts: Sequence[Path], *, overwrite: bool) -> None:
-        """Move complete shards to the path of this index, with a table of all docnos."""
+        """Write the index of complete shards, which stay where they are until it is at its path."""
         with atomic_directory(self.path, overwrite=overwrite, **KIND) as directory:
             (directory / DOCNOS_FOLDER).mkdir()
             with DocnoWriter(directory / DOCNOS_FOLDER) as docnos:
@@ -139,12 +140,26 @@ class LuceneShards(SearchableIndex):
             count = len(DocnoTable(directory / DOCNOS_FOLDER))
             write_metadata(directory, **KIND, shards=len(parts), documents=count)
             for number, part in enumerate(parts):
-                part.rename(directory / shard_name(number))
+                _link_files(part, directory / shard_name(number))
 
 
 def shard_name(number: int) -> str:
     """The folder of a shard within an index."""
     return f"shard-{number:05}"
+
+
+def _link_files(source: Path, target: Path) -> None:
+    """Give a new directory the files of another one: one file under two names, or a copy where there are no links."""
+    target.mkdir()
+    for path in sorted(source.rglob("*")):  # a folder before what is in it
+        place = target / path.relative_to(source)
+        if path.is_dir():
+            place.mkdir()
+            continue
+        try:
+            os.link(path, place)
+        except OSError:  # some file systems, such as FAT and some network shares
+            shutil.copyfile(path, place)
 
 
 def _index_shard(options: Mapping[str, Any], directory: Path, documents: Iterable[Mapping[str, Any]]) -> None:

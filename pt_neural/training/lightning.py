@@ -23,12 +23,20 @@ from pt_neural._files import replacing, write_json
 from pt_neural._messages import duration, say
 from pt_neural.training.devices import accelerator
 from pt_neural.training.processes import RAY, from_first, is_first, summed, together
-from pt_neural.training.run import best_epoch, epochs_done, log_end, log_record, log_settings, start_record
+from pt_neural.training.run import (
+    Records,
+    best_epoch,
+    epochs_done,
+    log_end,
+    log_record,
+    log_settings,
+    start_record,
+)
 from pt_neural.training.sampling import Batch, GroupBatches
 from pt_neural.training.settings import AUTO, Training
 from pt_neural.training.triples import TripleBatches
 
-LAST, BEST = "last.ckpt", "best.pt"
+LAST, HISTORY = "last.ckpt", "history.json"
 # A trial of bfloat16 takes two rounds, and more until the time is over; the first one also warms up.
 _TRIALS, _TRIAL_SECONDS, _CLEARLY_LESS = 10, 0.5, 0.87
 _LOOK_AFTER, _LONG = 5.0, 300.0  # seconds: when the time of a training is estimated, and how much of it is long
@@ -38,6 +46,11 @@ _OPTIMISERS = {
     "adagrad": torch.optim.Adagrad,
     "sgd": torch.optim.SGD,
 }
+
+
+def best_weights(directory: Path, history: Records, training: Training) -> Path:
+    """The file of the weights of the best epoch."""
+    return directory / f"best-{best_epoch(history, training)}.pt"
 
 
 def parameter_groups(network: nn.Module, training: Training) -> list[dict[str, Any]]:
@@ -85,7 +98,7 @@ class GroupTraining(LightningModule):
         self.training_settings = training
         self.evaluate = evaluate
         self.dev_name = f"dev {training.dev_measure}"
-        self.history: list[dict[str, Any]] = []
+        self.history: Records = []
         self._totals = {
             "loss": 0.0,
             "groups": 0,
@@ -234,7 +247,9 @@ class FirstReads(TorchCheckpointIO):
 class KeepCheckpoints(Checkpoint):
     """After each epoch, writes the best weights, the history, and everything needed to resume, each atomically.
 
-    Only the first process writes, to its directory.
+    Only the first process writes, to its directory. A run resumes after the last epoch with a checkpoint, whose history
+    says which weights are the best. Those of a later epoch, which max_time cut short or at the end of which the run was
+    killed, do not replace them: they are in a file of their own, which is deleted after the next whole epoch.
     """
 
     def __init__(self, directory: Path, *, resumable: bool):
@@ -256,39 +271,50 @@ class KeepCheckpoints(Checkpoint):
     @together()
     def _write_results(self, module: GroupTraining) -> None:
         if is_first():
-            if best_epoch(module.history, module.training_settings) == epochs_done(module.history):
+            history, training = module.history, module.training_settings
+            if best_epoch(history, training) == epochs_done(history):
                 weights = BytesIO()  # since PyTorch's own errors do not say that a disk is full
                 torch.save(module.network.state_dict(), weights)
-                with replacing(self.directory / BEST, durable=self.resumable) as path:
+                with replacing(best_weights(self.directory, history, training), durable=self.resumable) as path:
                     path.write_bytes(weights.getbuffer())
-            with replacing(self.directory / "history.json", durable=self.resumable) as path:
-                write_json(path, module.history)
+            with replacing(self.directory / HISTORY, durable=self.resumable) as path:
+                write_json(path, history)
+
+    @together()
+    def _delete_outdated(self, module: GroupTraining) -> None:
+        if is_first():
+            best = best_weights(self.directory, module.history, module.training_settings)
+            for path in set(self.directory.glob("best-[0-9]*.pt*")) - {best}:  # .tmp if a run was killed
+                path.unlink()
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: GroupTraining) -> None:
         """Write the results of the epoch; a run cannot resume from an epoch that max_time cut short."""
         self._write_results(pl_module)
-        if self.resumable and trainer.fit_loop.epoch_loop.batch_progress.is_last_batch:
+        if not trainer.fit_loop.epoch_loop.batch_progress.is_last_batch:
+            return
+        if self.resumable:
             last = self.directory / LAST
             with replacing(last) if trainer.is_global_zero else nullcontext(last) as path:  # others write nothing
                 trainer.save_checkpoint(path)
+        self._delete_outdated(pl_module)
 
 
 class StopEarly(EarlyStopping):
-    """Lightning's early stopping, except that a resumed run may have another patience, and may stop at once."""
+    """Lightning's early stopping, which a resumed run begins with what the history says.
+
+    An earlier run may have had another patience, or none. The start, epoch 0, does not count.
+    """
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore everything but the patience."""
-        super().load_state_dict({**state_dict, "patience": self.patience})
+        """Nothing, since the state is counted from the history."""
 
     def on_train_start(self, trainer: Trainer, pl_module: GroupTraining) -> None:
         """Stop if the patience has run out already."""
+        values = [record[self.monitor] for record in pl_module.history if record["epoch"] > 0]
+        if values:
+            best = max(values) if self.mode == "max" else min(values)
+            self.best_score, self.wait_count = torch.tensor(best), len(values) - 1 - values.index(best)
         trainer.should_stop = self.wait_count >= self.patience
-
-
-def stopped_early(checkpoint: dict[str, Any], patience: int | None) -> bool:
-    """Whether the patience had run out when a checkpoint was written."""
-    states = [state for name, state in checkpoint["callbacks"].items() if name.startswith(StopEarly.__name__)]
-    return patience is not None and any(state["wait_count"] >= patience for state in states)
 
 
 class TimeLimit(Timer):

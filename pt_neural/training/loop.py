@@ -12,12 +12,18 @@ import torch
 from lightning.pytorch.utilities.exceptions import SIGTERMException
 from torch import nn
 
-from pt_neural._files import read_json
+from pt_neural._files import read_json, replacing, write_json
 from pt_neural._memory import freed_memory_kept
-from pt_neural.training.lightning import BEST, LAST, GroupTraining, KeepCheckpoints, stopped_early, trainer_for
+from pt_neural.training.lightning import HISTORY, LAST, GroupTraining, KeepCheckpoints, best_weights, trainer_for
 from pt_neural.training.losses import Loss
 from pt_neural.training.processes import from_first, is_first, quiet, require_same, together, weights_from_first
-from pt_neural.training.run import check_resumption, checkpoint_directory, epochs_done, run_fingerprint
+from pt_neural.training.run import (
+    check_resumption,
+    checkpoint_directory,
+    epochs_done,
+    out_of_patience,
+    run_fingerprint,
+)
 from pt_neural.training.sampling import GroupBatches
 from pt_neural.training.settings import Training
 from pt_neural.training.triples import TripleBatches
@@ -80,22 +86,28 @@ def train(
                     raise SIGTERMException
         finally:
             network.to("cpu").eval()
-            if (directory / BEST).exists():
-                network.load_state_dict(_read_tensors(directory / BEST))
-                history[:] = read_json(directory / "history.json")
+            if (directory / HISTORY).exists():
+                history[:] = read_json(directory / HISTORY)
+                network.load_state_dict(_read_tensors(best_weights(directory, history, training)))
     weights_from_first(network, trainer.strategy.root_device)
     history[:] = from_first(lambda: history)
     return {None: str(training.precision), True: "bf16-mixed", False: "32-true"}[module.bf16]
 
 
 def _last_checkpoint(directory: Path, training: Training) -> Path | None:
-    """The checkpoint to resume from, if there is one; checks that it is readable, and prints a line about it."""
+    """The checkpoint to resume from, if there is one; checks that it is readable, and prints a line about it.
+
+    The file of the history may have an epoch more, which max_time cut short or after which the run was killed; it is
+    made that of the checkpoint.
+    """
     if not (directory / LAST).exists():
+        (directory / HISTORY).unlink(missing_ok=True)
         return None
-    _read_tensors(directory / BEST, device="meta")
-    checkpoint = _read_tensors(directory / LAST, device="meta")
-    stopped = stopped_early(checkpoint, training.patience)
-    check_resumption(directory, epochs_done(checkpoint["history"]), training, stopped=stopped)
+    history = _read_tensors(directory / LAST, device="meta")["history"]
+    _read_tensors(best_weights(directory, history, training), device="meta")
+    check_resumption(directory, epochs_done(history), training, stopped=out_of_patience(history, training))
+    with replacing(directory / HISTORY) as path:
+        write_json(path, history)
     return directory / LAST
 
 

@@ -112,7 +112,7 @@ def run_epochs(
             log_record(training, records[0])
             if checkpoints is not None:
                 checkpoints.write(state, records)
-        while (done := epochs_done(records)) < training.epochs and in_time and not _out_of_patience(records, training):
+        while (done := epochs_done(records)) < training.epochs and in_time and not out_of_patience(records, training):
             state_is_best = False
             with _Bar(done, num_batches, training) as bar:
                 record, complete = _learn_epoch(learn, done, num_batches, training, deadline, bar)
@@ -203,7 +203,7 @@ def best_epoch(records: Records, training: Training) -> int:
     return max(records, key=lambda record: direction(training.dev_measure) * record[name])["epoch"]
 
 
-def _out_of_patience(records: Records, training: Training) -> bool:
+def out_of_patience(records: Records, training: Training) -> bool:
     """Whether the last epochs were no better than the best one of training, which may be worse than the start."""
     trained = [record for record in records if record["epoch"] > 0]
     if not trained or training.patience is None:
@@ -262,7 +262,7 @@ class _Checkpoints:
             last, best = (self._read(epoch, state) for epoch in (done, best_epoch(records, self._training)))
         except ArtifactError as error:
             raise ValueError(f"{error}; delete {self._directory} to begin anew") from None
-        stopped = _out_of_patience(records, self._training)
+        stopped = out_of_patience(records, self._training)
         check_resumption(self._directory, done, self._training, stopped=stopped)
         _copy(last, state)
         return records, best

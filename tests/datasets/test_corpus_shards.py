@@ -123,6 +123,18 @@ def test_what_is_no_document_is_named(tmp_path):
         pn.CorpusShards(tmp_path, format="xml")
 
 
+def test_a_broken_gzip_is_named(tmp_path):
+    file = tmp_path / "a.jsonl.gz"
+    write(file, DOCUMENTS[:100])
+    whole, shards = file.read_bytes(), pn.CorpusShards(file)
+    file.write_bytes(bytes(20) + whole[20:])
+    with pytest.raises(ValueError, match=r"a\.jsonl\.gz, after line 0: broken gzip .* download the file again"):
+        list(shards)
+    file.write_bytes(whole[:-20])
+    with pytest.raises(ValueError, match=r"a\.jsonl\.gz, after line \d+: broken gzip"):
+        pn.CorpusShards(file)
+
+
 def test_the_same_files_have_the_same_identity(files):
     shards, same = (pn.CorpusShards(files, documents_per_shard=3000) for _ in range(2))
     assert shards.identity() == same.identity() == json.loads(json.dumps(shards.identity()))

@@ -1,5 +1,7 @@
 """An index in shards: built in parts, and searched as if it were whole."""
 
+import errno
+import os
 import pickle
 import tomllib
 from importlib.metadata import EntryPoint
@@ -10,7 +12,7 @@ import pyterrier as pt
 import pytest
 from pandas.testing import assert_frame_equal
 
-from pt_neural import CorpusShards, LatentConceptExpansion, LuceneIndex, LuceneShards
+from pt_neural import CorpusShards, LatentConceptExpansion, LuceneIndex, LuceneShards, _artifacts
 from pt_neural._files import ArtifactError
 from pt_neural.lucene.lucene_shards import shard_name
 
@@ -138,6 +140,46 @@ def test_an_interrupted_build_of_an_iterator_resumes(tmp_path, corpus, monkeypat
     assert built == ["00000", "00001", "00002"]
     assert len(index) == 6
     assert list(tmp_path.iterdir()) == [index.path]
+
+
+def test_an_interruption_while_shards_are_joined_costs_none_of_them(tmp_path, corpus, monkeypatch):
+    built, build, seal = [], LuceneIndex.index, _artifacts._seal
+
+    def counted(self, documents, **options):
+        built.append(self.path.name)
+        return build(self, documents, **options)
+
+    def interrupted(directory):
+        if (directory / shard_name(0)).exists():
+            raise KeyboardInterrupt
+        seal(directory)
+
+    monkeypatch.setattr(LuceneIndex, "index", counted)
+    shards, index = cut(corpus, 3, tmp_path), LuceneShards(tmp_path / "index")
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(_artifacts, "_seal", interrupted)
+        index.index(shards, verbose=False)
+    parts = tmp_path / ".index.shards"
+    assert {path.name for path in parts.iterdir()} == {"00000", "00001", "00002", "plan.json"}
+    assert not index.built()
+    index.index(shards, verbose=False)
+    assert built == ["00000", "00001", "00002"]
+    assert {path.name for path in tmp_path.iterdir()} == {"corpus", "index"}
+    _artifacts.require_digests(index.path)
+    for part in index.parts:
+        _artifacts.require_digests(part)
+    assert len(index.text_loader()(pd.DataFrame({"docno": index.docnos()}))) == 6
+
+
+def test_shards_are_joined_where_files_cannot_have_two_names(tmp_path, corpus, monkeypatch):
+    def refused(*_):
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refused)
+    index = LuceneShards(tmp_path / "index").index(corpus, shards=2, verbose=False)
+    assert list(tmp_path.iterdir()) == [index.path]
+    for part in index.parts:
+        _artifacts.require_digests(part)
 
 
 def test_docnos_are_unique_over_shards(tmp_path, corpus):

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from lightning.pytorch import Trainer
 
 from pt_neural.training import loop
 from pt_neural.training.lightning import GroupTraining
@@ -313,6 +314,20 @@ def test_another_patience_goes_on_where_the_first_ended(fit_table, tmp_path):
     assert [record["dev nDCG@10"] for record in history] == [0.6, 0.5, 0.4, 0.3, 0.2]
 
 
+def test_patience_counts_the_epochs_of_a_run_that_had_none(fit_table, tmp_path, capfd, monkeypatch):
+    settings = {"checkpoint_dir": tmp_path, "verbose": True}
+    first = fit_table(epochs=4, patience=None, evaluate=Scripted(0.95, 0.9, 0.5, 0.4, 0.3), **settings)
+    history = []
+    with seen_batches(monkeypatch) as seen:
+        second = fit_table(epochs=9, patience=3, evaluate=Scripted(), history=history, **settings)
+    assert not seen
+    assert capfd.readouterr().out == f"finished after epoch 4 of {tmp_path}\n"
+    assert [record["epoch"] for record in history] == [0, 1, 2, 3, 4]
+    assert_equal(first, second)
+    fit_table(epochs=9, patience=5, evaluate=Scripted(0.2, 0.1), history=history, **settings)
+    assert [record["epoch"] for record in history] == [0, 1, 2, 3, 4, 5, 6]
+
+
 def test_checkpoints_of_another_run_are_refused(fit_table, tmp_path):
     fit_table(epochs=1, checkpoint_dir=tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
@@ -350,13 +365,17 @@ def test_a_damaged_checkpoint_is_named_and_nothing_is_unpickled(fit_table, tmp_p
     directory, trace = tmp_path / "run", tmp_path / "trace"
     fit_table(epochs=1, checkpoint_dir=directory)
     torch.save(Touch(trace), tmp_path / "pickle")
-    for name in ("last.ckpt", "best.pt", "history.json", "run.json"):
+    for name in ("last.ckpt", "best-1.pt", "run.json"):
         content = (directory / name).read_bytes()
         for damage in (content[:-30], (tmp_path / "pickle").read_bytes(), b""):
             (directory / name).write_bytes(damage)
             with pytest.raises(ValueError, match=f"{name} is damaged"):
                 fit_table(epochs=1, checkpoint_dir=directory)
         (directory / name).write_bytes(content)
+    history = []
+    (directory / "history.json").write_bytes((tmp_path / "pickle").read_bytes())
+    fit_table(epochs=1, checkpoint_dir=directory, history=history)
+    assert [record["epoch"] for record in history] == [1]  # from last.ckpt
     assert not trace.exists()
 
 
@@ -431,6 +450,43 @@ def test_a_fit_that_goes_on_has_all_of_max_time(fit_table, tmp_path):
         fit_table(max_time="00:00:00:01", checkpoint_dir=tmp_path, history=history, epochs=20)
         lengths.append(len(history))
     assert lengths == [2, 3]
+
+
+@pytest.mark.usefixtures("slow_batches")
+@pytest.mark.parametrize("epochs", [1, 5])
+def test_an_epoch_that_was_cut_short_is_only_the_best_where_it_is(fit_table, tmp_path, epochs):
+    """An epoch takes 0.6 s: the second is cut short, and is in no later run, which may ask for fewer epochs."""
+    settings = {"checkpoint_dir": tmp_path, "patience": 9}
+    cut, history = Scripted(0.1, 0.5, 0.9), []
+    first = fit_table(max_time="00:00:00:01", evaluate=cut, history=history, **settings)
+    assert [record["dev nDCG@10"] for record in history] == [0.1, 0.5, 0.9]
+    for name, weight in weights(first).items():
+        np.testing.assert_array_equal(weight, cut.weights[2][name])
+    second = fit_table(epochs=epochs, evaluate=Scripted(0.4, 0.3, 0.2, 0.1), history=history, **settings)
+    assert [record["dev nDCG@10"] for record in history] == [0.1, 0.5, 0.4, 0.3, 0.2, 0.1][: epochs + 1]
+    for name, weight in weights(second).items():
+        np.testing.assert_array_equal(weight, cut.weights[1][name])
+
+
+def test_an_epoch_whose_checkpoint_was_not_written_is_not_the_best(fit_table, tmp_path, monkeypatch):
+    """As when a run is killed between its files, and the next one, on other devices, finds another dev measure."""
+    calls, save = [], Trainer.save_checkpoint
+
+    def failing_save(trainer, path):
+        calls.append(path)
+        if len(calls) == 2:
+            raise BrokenError
+        save(trainer, path)
+
+    monkeypatch.setattr(Trainer, "save_checkpoint", failing_save)
+    first, history = Scripted(0.1, 0.5, 0.9), []
+    with pytest.raises(BrokenError):
+        fit_table(checkpoint_dir=tmp_path, evaluate=first)
+    second = fit_table(checkpoint_dir=tmp_path, evaluate=Scripted(0.4, 0.3, 0.2), history=history)
+    assert [record["dev nDCG@10"] for record in history] == [0.1, 0.5, 0.4, 0.3, 0.2]
+    for name, weight in weights(second).items():
+        np.testing.assert_array_equal(weight, first.weights[1][name])
+    assert {path.name for path in tmp_path.iterdir()} == {"run.json", "history.json", "last.ckpt", "best-1.pt"}
 
 
 def test_mixed_precision_is_passed_on(fit_table):

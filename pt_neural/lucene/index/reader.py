@@ -8,6 +8,7 @@ import tempfile
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -228,13 +229,23 @@ def look_up(docnos: pd.Series, table: DocnoTable, path: Path) -> np.ndarray:
     """The number of each docno, int64; ValueError if one is not in the index at ``path``."""
     rows, distinct = pd.factorize(docnos, use_na_sentinel=False)
     found = table.rows(distinct)
-    unknown = [repr(distinct[i]) for i in np.flatnonzero(found < 0)]
-    if unknown:
-        raise ValueError(
-            f"{len(unknown)} docnos are not in {path}, such as {', '.join(unknown[:5])}; use the index that holds "
-            "these documents, or drop the rows"
-        )
+    refuse_unknown(distinct[found < 0], path)
     return found[rows]
+
+
+def refuse_unknown(docnos: Any, path: Path) -> None:
+    """Raise ValueError if there are any of these docnos, an array or index of those not in the index at ``path``."""
+    unknown = docnos.tolist()
+    if not unknown:
+        return
+    advice = "use the index that holds these documents, or drop the rows"
+    if any(isinstance(docno, Real) and not pd.isna(docno) for docno in unknown):
+        # They are not converted: frames with them could not be joined with others, and 007 may have been read as 7.
+        advice = (
+            "docnos are strings, not numbers: read them as such, pd.read_csv(..., dtype={'docno': str}), or convert "
+            "the column with astype(str)"
+        )
+    raise ValueError(f"{len(unknown)} docnos are not in {path}, such as {', '.join(map(repr, unknown[:5]))}; {advice}")
 
 
 @in_java

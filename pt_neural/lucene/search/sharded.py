@@ -19,7 +19,7 @@ from pt_neural._files import ArtifactError
 from pt_neural._frames import Hits, ranks, retrieved_frame, with_scores
 from pt_neural.lucene.index.directory import IndexDirectory
 from pt_neural.lucene.index.opened import versions_of
-from pt_neural.lucene.index.reader import FieldOptions, Reader
+from pt_neural.lucene.index.reader import FieldOptions, Reader, refuse_unknown
 from pt_neural.lucene.index.statistics import Statistics, add_statistics
 from pt_neural.lucene.search.retrievers import Retriever, group_queries
 from pt_neural.lucene.search.scoring import CHUNK, in_chunks
@@ -184,12 +184,7 @@ class ShardedRetriever(pt.Transformer):
             for own, found in self._call("score", self.retriever, part, self._fields, statistics):
                 scores[rows[own]] = found[own]
                 known[rows[own]] = True
-        unknown = [repr(docno) for docno in pd.unique(inp["docno"][~known])]
-        if unknown:
-            raise ValueError(
-                f"{len(unknown)} docnos are not in {self.retriever.index.path}, such as {', '.join(unknown[:5])}; use "
-                "the index that holds these documents, or drop the rows"
-            )
+        refuse_unknown(pd.unique(inp["docno"][~known]), self.retriever.index.path)
         return scores
 
     def _statistics(self, queries: pd.DataFrame) -> Statistics:

@@ -68,6 +68,19 @@ def test_unknown_docnos_are_named(transformers):
             transformer(frame)
 
 
+def test_docnos_that_were_read_as_numbers_are_explained(transformers, index):
+    message = r"2 docnos are not in .*, such as 7, 8; docnos are strings, .*dtype=\{'docno': str\}.*astype\(str\)"
+    frame = pd.DataFrame({"qid": "q1", "query": "okapi", "docno": [7, 8], "score": [2.0, 1.0]})
+    for transformer in [*transformers, index.text_loader()]:
+        for column in (frame["docno"], frame["docno"].astype(object)):
+            with pytest.raises(ValueError, match=message):
+                transformer(frame.assign(docno=column))
+    with pytest.raises(ValueError, match=r"2 docnos .*, such as 7\.0, nan; docnos are strings, not numbers"):
+        index.bm25()(frame.assign(docno=[7.0, None]))
+    with pytest.raises(ValueError, match=r"1 docnos .*, such as nan; use the index that holds these documents"):
+        index.bm25()(frame.assign(docno=float("nan")))
+
+
 def test_more_queries_than_a_chunk(index):
     frame = pd.DataFrame({"qid": [str(i) for i in range(450)], "query": ["okapi", "giraffe", ""] * 150})
     found = index.bm25()(frame)

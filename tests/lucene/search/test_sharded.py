@@ -104,6 +104,8 @@ def test_errors_are_those_of_one_index(in_shards, apart, word_topics, build, cor
     rows = word_topics.assign(docno=["d001", "nowhere", None] * 11)
     with pytest.raises(ValueError, match=r"2 docnos are not in .*'nowhere'"):
         apart(in_shards(2).bm25())(rows)
+    with pytest.raises(ValueError, match=r"33 docnos are not in .*, such as 0, 1, .*; docnos are strings, not numbers"):
+        apart(in_shards(2).bm25())(word_topics.assign(docno=range(33)))
     with pytest.raises(pt.validate.InputValidationError, match="query"):
         apart(in_shards(2).bm25())(word_topics[["qid"]])
     without = build(corpus, positions=False, vectors=False, store_text=False)
