@@ -84,10 +84,11 @@ standard error over queries. A dash means that a row was not run, for instance b
 queries, or that the paper does not report it.
 
 In the tables of the CLSM paper, ULM is query likelihood (a unigram language model), MRF a Markov random field of term
-dependencies, LCE latent concept expansion, and WTM and PTM are the translation of words and of phrases. The last rows
-are BM25 and ULM over the words that topic models, translation models and networks read, which are not stemmed; those
-above them read Lucene's words. In the Duet paper's tables, QL is query likelihood, SDM the sequential dependence model,
-and CDSSM another name of the CLSM. *Telescoped* means that BM25's candidates are re-ranked.
+dependencies, LCE latent concept expansion, and WTM and PTM are the translation of words and of phrases. "Words as
+below" are those that topic models, translation models and networks read, which are not stemmed; the last row stems
+them. BM25, ULM, MRF and LCE in the upper rows read Lucene's words. In the Duet paper's tables, QL is query likelihood,
+SDM the sequential dependence model, and CDSSM another name of the CLSM. *Telescoped* means that BM25's candidates are
+re-ranked.
 """
 LEARNED = """\
 ## What was learned

@@ -21,8 +21,9 @@ queries, alone and mixed with BM25 (± is the standard deviation over seeds). An
 the number of queries, and the best epoch is chosen on 100 dev queries, drawn anew for each seed; so training on many
 queries may end before it has seen them all. Below the values are the orderings of the papers, tested as above. *rises*
 means that the difference is significantly larger with the most queries than with the fewest. Such an ordering may hold
-with more data even if it fails here. Where an ordering is of the best of several systems, here it is of those that
-learn from queries, and BM25; it is tested on collections where all of them have a curve.
+with more data even if it fails here. Where an ordering compares a system with the best of several, only those that
+learn from queries count here, and BM25 if it is one of them; it is tested only on collections where all that learn have
+a curve.
 
 When does a ranker start to pay? Mixed with BM25, with 1,000 queries: all mixtures have a higher mean than BM25, except
 on debian/synopses those with SSI, ARC-II, MV-LSTM and the distributed part of the Duet. Alone, none reaches the tuned

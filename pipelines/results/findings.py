@@ -25,22 +25,22 @@ SECTION = f"""\
 ### Each finding
 
 The table has findings that the papers state in words, and comparisons that their tables show, for systems that we ran;
-tables show more of these than anyone would read. Findings in words that were not tested are listed below it. A finding
-*{HOLDS}* if the mean difference over the collections, each with the same weight, is significant (p < {LEVEL}) and in
-the direction of the paper. The test says nothing about other collections, and many findings were tested on only one. If
-a collection was run in several settings, the row that is named first below counts; rows "with recipes" count only where
-there is no other, and if they are of the same measure. A finding that does not hold is *{NEARER}* if the difference
-moves significantly in the direction of the paper on at least one collection, however far it still is. Three comparisons
-count as more data: from the fewest to the most training queries of a learning curve; for DESM, from a sample of the
-documents or a quarter of the queries to all of them, while the other side stays as it is; for SSI, from a quarter of
-the training links or mates to all of them. Learning curves are used for nothing else here, except for findings about
-the number of training queries. For each of the others, either runs show why it fails, on at least one collection
-(*{CAUSE}*: the reasons stand under the tables below), or the reason is *{UNKNOWN}*. Where no run shows a reason, and
-the 95% interval of the mean difference contains both zero and the difference that the paper reports, the finding is
-*{OPEN}*: our runs cannot tell. Like the tests, these intervals allow for other queries and other trainings. Differences
-are in the measure that is named; those of gains are relative. A few findings that were undecided or not known were run
-on one more collection later, and one of them with two more seeds, unlike those that held. That makes it likelier that
-one of them is decided by chance, which the p-values do not allow for.
+the tables allow more comparisons than are listed here. Findings in words that were not tested are listed below it. A
+finding *{HOLDS}* if the mean difference over the collections, each with the same weight, is significant (p < {LEVEL})
+and in the direction of the paper. The test says nothing about other collections, and many findings were tested on only
+one. If a collection was run in several settings, the row that is named first below counts; rows "with recipes" count
+only where there is no other row, and only if they use the same measure. A finding that does not hold is *{NEARER}* if
+the difference moves significantly in the direction of the paper on at least one collection, however far it still is.
+Three comparisons count as more data: from the fewest to the most training queries of a learning curve; for DESM, from a
+sample of the documents or a quarter of the queries to all of them, while the other side stays as it is; for SSI, from a
+quarter of the training links or mates to all of them. Learning curves are used for nothing else here, except for
+findings about the number of training queries. For each of the others, either runs show why it fails, on at least one
+collection (*{CAUSE}*: the reasons stand under the tables below), or the reason is *{UNKNOWN}*. Where no run shows a
+reason, and the 95% interval of the mean difference contains both zero and the difference that the paper reports, the
+finding is *{OPEN}*: our runs cannot tell. Like the tests, these intervals allow for other queries and other trainings.
+Differences are in the measure that is named; those of gains are relative. A few findings that were undecided or not
+known were run on one more collection later, and one of them with two more seeds, unlike those that held. That makes it
+likelier that one of them is decided by chance, which the p-values do not allow for.
 
 Where the models of the CLSM paper's Table 5 read unstemmed words, BM25 reads them, too; checks below compare the models
 with BM25 over stems of these words. Elsewhere, BM25 reads Lucene's words, which makes it weaker than it could be on
@@ -57,15 +57,15 @@ conclusions call "better than or comparable".
 
 SSI scores by q'Wd. W is full, diagonal, sparse, or U'V + I, where U and V have N rows. In (U'V)_n + I, they have
 columns only for the n most frequent words. In our Table 1, U'V + I and U'U + I have N = 100; the findings that cite
-Table 1 take them with N = 200 from our Table 4, as this is the paper's N there, except that on U'V. Hash kernels share
-a table of weights. Correlated hashing, in the paper's experiment, has columns for the n most frequent words (30,000 of
-2.5 million) and hashes the others. Here, with n = 10,000, the others make up only 2% of the words of a text, and
-hashing all words makes no significant difference where documents are the queries (check below). The findings on hashing
-words are therefore tested with n = 1,000, which was chosen after those results, and after it had helped on
-cpp-docs/links; the others then make up 19%. For keywords, U'V + I with so few columns is itself below TFIDF (.063 and
-.119).
-The row of the largest n in Table 2 has n = 30,000 on cpp-docs/links, and n = 10,000 on the other two collections.
-SSI's rows are tested by MAP unless they say rank loss; by rank loss, some orderings are reversed (see the tables). Rank
+Table 1 use N = 200, from our Table 4, since that is the paper's N there. The finding about U'V (section 4.1) uses N =
+100. Hash kernels share a table of weights. Correlated hashing, in the paper's experiment, has columns for the n most
+frequent words (30,000 of 2.5 million) and hashes the others. Here, with n = 10,000, the others make up only 2% of the
+words of a text, and hashing all words makes no significant difference where documents are the queries (check below).
+All findings on hashing words but one (against hash kernels of 6 million) are therefore tested with n = 1,000, which was
+chosen after those results, and after it had helped on cpp-docs/links; the others then make up 19%. For keywords, on
+cpp-docs/links, U'V + I with so few columns is itself below TFIDF (.063 against .119), so it is a weak system to beat.
+The row of the largest n in Table 2 has n = 30,000 on cpp-docs/links, and n = 10,000 on the other two collections. SSI's
+rows are tested by MAP unless they say rank loss; by rank loss, some orderings are reversed (see the tables). Rank
 losses differ between collections by a factor of almost 100, so their differences are relative to the mean of the two
 systems.
 """

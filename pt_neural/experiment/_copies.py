@@ -54,7 +54,7 @@ def to_fit(pipeline: pt.Transformer, changed: Sequence[tuple[pt.Transformer, str
 
 
 def all_arguments(ranker: Ranker) -> dict[str, Any]:
-    """Settings, components and options; unfitted rankers of one class that are equal in them become the same by a fit.
+    """Settings, components and options; fitting rankers of one class that are equal in them gives equal rankers.
 
     Artifacts are kept as they are, and so equal only themselves: others may have the same repr.
     """

@@ -101,8 +101,9 @@ def cross_fit(
         directory: Where to keep each fold's run, values and fitted rankers, after each setting that was tried. If
             interrupted, the same call goes on from there, in this process or another. A call is the same if the frames
             are equal in all columns, and the pipelines in the arguments and plain public attributes of all their
-            transformers. Functions are compared by their code, and indexes and other artifacts by what they hold, so
-            that an index that was built anew is another one. All other objects are compared by their repr alone.
+            transformers. Functions are compared by their code, arrays and frames by content, and artifacts by their
+            metadata, wherever they are; an index that was built anew is another one, since Lucene gives each an id of
+            its own. All other objects are compared by their repr alone.
         seed: Seed of the random folds.
         verbose: Show a progress bar over folds and settings, and a line for each fold. Rankers are fitted in silence.
 
@@ -373,7 +374,7 @@ def _fingerprint(search: _Search, topics: pd.DataFrame, qrels: pd.DataFrame, fol
 
 
 def _described(value: Any, known: list[Any]) -> Any:
-    """What a value is, for JSON. ``known`` are those described before, of which a second description is a number."""
+    """What a value is, for JSON. One of ``known``, which were described before, is described by its number."""
     if isinstance(value, str | Path):
         return _artifact(value) or str(value)
     if _is_plain(value) and not isinstance(value, tuple):

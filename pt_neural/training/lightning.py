@@ -300,16 +300,16 @@ class KeepCheckpoints(Checkpoint):
 
 
 class StopEarly(EarlyStopping):
-    """Lightning's early stopping, which a resumed run begins with what the history says.
+    """Lightning's early stopping, whose state a resumed run takes from the history.
 
     An earlier run may have had another patience, or none. The start, epoch 0, does not count.
     """
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Nothing, since the state is counted from the history."""
+        """Do nothing: the state is taken from the history."""
 
     def on_train_start(self, trainer: Trainer, pl_module: GroupTraining) -> None:
-        """Stop if the patience has run out already."""
+        """Take the state from the history, and stop if the patience has run out already."""
         values = [record[self.monitor] for record in pl_module.history if record["epoch"] > 0]
         if values:
             best = max(values) if self.mode == "max" else min(values)
