@@ -115,8 +115,6 @@ def _keep_tables(folder: ResultFolder, place: Path, *, again: bool) -> None:
             the new one lacks stays, since it is of another one of them.
     """
     shown = {f"{table}.md" for table in SHOWN.get(folder.pipeline, ())}
-    names = pd.concat([read_values(values)["name"] for values in place.glob(f"*/{VALUES}")] or [pd.Series(dtype=str)])
-    systems = set(names.str.replace(SEED, "", regex=True))
     for table in sorted(folder.path.iterdir()):
         file, keys = place / table.name, _row_keys(table)
         if file.exists() and keys:
@@ -125,8 +123,14 @@ def _keep_tables(folder: ResultFolder, place: Path, *, again: bool) -> None:
             with_rows(earlier, new, keys).to_csv(file, index=False)
         elif table.suffix == ".csv" or table.name in shown:
             new, earlier = (path.with_suffix(".csv") for path in (table, file))
-            if not file.exists() or (again and _systems_of(earlier) & systems <= _systems_of(new)):
+            if not file.exists() or (again and _systems_of(earlier) & _kept_systems(place) <= _systems_of(new)):
                 shutil.copyfile(table, file)
+
+
+def _kept_systems(place: Path) -> set[str]:
+    """All systems whose values are kept, without their seeds."""
+    names = [read_values(values)["name"] for values in place.glob(f"*/{VALUES}")]
+    return set(pd.concat(names).str.replace(SEED, "", regex=True)) if names else set()
 
 
 def _row_keys(table: Path) -> list[str]:

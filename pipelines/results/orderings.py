@@ -1425,17 +1425,17 @@ ORDERINGS = [
 ]
 
 WITH_RECIPES = [  # the same findings, tested on all rankers with the settings of their recipes
-    Ordering(paper, where, says, *CLASSICS, better, worse, how="with recipes")
-    for paper, where, says, better, worse in (
-        ("CLSM", "Table 5", "phrases translate better than words", "PhraseTranslation", "WordTranslation"),
-        ("CLSM", "Table 5", "BLTM is better than LDA", "BLTM", "LDA"),
-        ("Duet", "Table 2", "the Duet is better than BM25", "Duet", "BM25"),
-        ("Match-Tensor", "Figure 4", "Match-Tensor is better than SSM", "MatchTensor", "SSM"),
-        ("Match-Tensor", "Figure 4", "Match-Tensor is better than BM25", "MatchTensor", "BM25"),
-        ("SSI", "Table 1", "U'V + I is better than LSA", "SSI", "LSA"),
-    )
-]
-WITH_RECIPES += [
+    *(
+        Ordering(paper, where, says, *CLASSICS, better, worse, how="with recipes")
+        for paper, where, says, better, worse in (
+            ("CLSM", "Table 5", "phrases translate better than words", "PhraseTranslation", "WordTranslation"),
+            ("CLSM", "Table 5", "BLTM is better than LDA", "BLTM", "LDA"),
+            ("Duet", "Table 2", "the Duet is better than BM25", "Duet", "BM25"),
+            ("Match-Tensor", "Figure 4", "Match-Tensor is better than SSM", "MatchTensor", "SSM"),
+            ("Match-Tensor", "Figure 4", "Match-Tensor is better than BM25", "MatchTensor", "BM25"),
+            ("SSI", "Table 1", "U'V + I is better than LSA", "SSI", "LSA"),
+        )
+    ),
     Ordering(
         *("SSI", "Table 1", "U'V + I is better than TFIDF", *CLASSICS, "SSI", "TFIDF"),
         reason=(
@@ -1445,7 +1445,7 @@ WITH_RECIPES += [
             ".392."
         ),
         how="with recipes",
-    )
+    ),
 ]
 
 BY_SIZE = [  # of rankers trained with different numbers of queries, which their names in the runs end with
@@ -1468,9 +1468,11 @@ BY_SIZE = [  # of rankers trained with different numbers of queries, which their
         frozenset({"BM25", "BLTM", "WordTranslation", "PhraseTranslation"}),
     ),
     *(
-        Ordering("Duet", "section 6", f"{name} is better than the local part and DRMM", *CURVES, ranker, worse)
+        Ordering(
+            *("Duet", "section 6", f"{name} is better than the local part and DRMM", *CURVES),
+            *(ranker, frozenset({"Duet, local", "DRMM"})),
+        )
         for name, ranker in (("the distributed part", "Duet, distributed"), ("DSSM", "DSSM"), ("the CDSSM", "CLSM"))
-        for worse in (frozenset({"Duet, local", "DRMM"}),)
     ),
     Ordering(
         *("Duet", "section 5", "the distributed part is better than the best neural baseline", *CURVES),

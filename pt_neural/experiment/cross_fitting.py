@@ -1,13 +1,10 @@
 """Cross-fitting: each fold of the queries is ranked by a pipeline fitted and tuned on the others."""
 
-import hashlib
 import itertools
 import json
 import os
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 import ir_measures
@@ -17,17 +14,16 @@ import pyterrier as pt
 from ir_measures import nDCG
 
 from pt_neural._arguments import checked_choice, checked_number
-from pt_neural._artifacts import METADATA, atomic_directory, read_metadata, write_metadata
+from pt_neural._artifacts import atomic_directory, read_metadata, write_metadata
 from pt_neural._evaluation import RunEvaluator, direction, parse_measure
 from pt_neural._files import ArtifactError, read_json, read_object, reading, replacing, write_json
 from pt_neural._frames import ranks, require_columns, with_numeric_labels
 from pt_neural._messages import say
-from pt_neural.embeddings import EmbeddingSpaces
 from pt_neural.experiment._copies import Copies, to_fit, transformers
+from pt_neural.experiment._descriptions import described, printed, sha256
 from pt_neural.experiment.folds import Folds, RunOfFolds, assign_folds
 from pt_neural.rankers import Ranker
 from pt_neural.rankers.options import option_names
-from pt_neural.training import Training
 
 Grid = Mapping[pt.Transformer, Mapping[str, Sequence[Any]]]
 
@@ -359,113 +355,14 @@ class _Part:
 
 
 _KEPT_OPTIONS = ("documents", "device", "batch_size")
-_WITHOUT_EFFECT = ("verbose", "device", "batch_size")  # settings that leave results as they are
 
 
 def _fingerprint(search: _Search, topics: pd.DataFrame, qrels: pd.DataFrame, folds: pd.Series) -> str:
     """Changes with the pipeline, the grid, the measure and the data; the same in all processes."""
     known: list[Any] = []
-    settings = [_printed(search.pipeline), str(search.measure)]
-    settings += [_described(transformer, known) for transformer in transformers(search.pipeline)]
-    settings += [[_described(axis, known) for axis in search.axes]]
+    settings = [printed(search.pipeline), str(search.measure)]
+    settings += [described(transformer, known) for transformer in transformers(search.pipeline)]
+    settings += [[described(axis, known) for axis in search.axes]]
     settings += [[qid, str(fold)] for qid, fold in folds.items()]
-    settings += [_described(frame, known) for frame in (topics, qrels)]
-    return _sha256(json.dumps(settings, sort_keys=True).encode())
-
-
-def _described(value: Any, known: list[Any]) -> Any:
-    """What a value is, for JSON. One of ``known``, which were described before, is described by its number."""
-    if isinstance(value, str | Path):
-        return _artifact(value) or str(value)
-    if _is_plain(value) and not isinstance(value, tuple):
-        return value.item() if isinstance(value, np.generic) else value
-    if isinstance(value, Mapping):
-        return [[_described(key, known), _described(value[key], known)] for key in sorted(value, key=str)]
-    if isinstance(value, set | frozenset):
-        return sorted((_described(item, known) for item in value), key=json.dumps)
-    if isinstance(value, list | tuple):
-        return [_described(item, known) for item in value]
-    if isinstance(value, pd.DataFrame | pd.Series):
-        return _described_frame(value.to_frame() if isinstance(value, pd.Series) else value)
-    if isinstance(value, np.ndarray):
-        content = _described(value.tolist(), known) if value.dtype.hasobject else _sha256(value.tobytes())
-        return [str(value.dtype), list(value.shape), content]
-    if isinstance(value, Training):
-        return {name: _described(setting, known) for name, setting in value.to_json().items() if name != "verbose"}
-    if isinstance(value, CodeType):
-        return [value.co_code.hex(), value.co_names, _described(value.co_consts, known)]
-    if isinstance(value, FunctionType | pt.Transformer | pt.Artifact):
-        numbers = [number for number, other in enumerate(known) if other is value]
-        if numbers:
-            return numbers[0]
-        known.append(value)  # first, since a function may refer to itself
-        settings = _function(value) if isinstance(value, FunctionType) else _settings(value)
-        settings = {name: _described(settings[name], known) for name in sorted(settings.keys() - {*_WITHOUT_EFFECT})}
-        return [getattr(value, "__qualname__", type(value).__qualname__), settings]
-    return _printed(value)
-
-
-def _is_plain(value: Any) -> bool:
-    plain = value is None or isinstance(value, str | int | float | np.generic)
-    return plain or (isinstance(value, tuple) and all(map(_is_plain, value)))
-
-
-def _settings(value: pt.Transformer | pt.Artifact) -> dict[str, Any]:
-    """All that its results depend on, as far as can be told."""
-    if isinstance(value, Ranker):
-        names = [*option_names(value.options_type), *value.components]
-        given = {name: getattr(value, name) for name in names}
-        return {**value.settings(), **given, "model": [value.artifact_format, value.fingerprint()]}
-    if isinstance(value, EmbeddingSpaces):  # by content, since those in memory have no path
-        words = value.vocabulary
-        counts = [words.collection_frequency, words.document_frequency, words.num_documents]
-        return {"words": words.terms, "counts": counts, "in": value.in_vectors, "out": value.out_vectors}
-    missing = pt.inspect.TransformerAttribute.MISSING
-    arguments = {found.name: found.value for found in pt.inspect.transformer_attributes(value, strict=False)}
-    # Public attributes, since arguments may be kept under other names. Not those that are frames, lists or dicts: what
-    # transformers remember of earlier calls would make another cross-fit of the one to be resumed.
-    public = {name: held for name, held in vars(value).items() if not name.startswith("_") and _is_plain(held)}
-    return {name: held for name, held in arguments.items() if held is not missing} | public
-
-
-def _function(function: FunctionType) -> dict[str, Any]:
-    """What a function does, wherever in a file it is; not what the functions do that it calls by name."""
-    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    return {
-        "code": function.__code__,
-        "defaults": [function.__defaults__, function.__kwdefaults__],
-        "variables": {name: cell.cell_contents for name, cell in cells},
-    }
-
-
-def _described_frame(frame: pd.DataFrame) -> list[Any]:
-    """All columns, in whatever order; rows in theirs."""
-    return [[str(name), _column(column)] for name, column in sorted(frame.items(), key=lambda item: str(item[0]))]
-
-
-def _column(column: pd.Series) -> str:
-    if column.dtype == object or isinstance(column.dtype, pd.ArrowDtype):  # pandas has no hashes of dicts and arrays
-        texts = [value if isinstance(value, str) else json.dumps(_described(value, [])) for value in column]
-        column = pd.Series(texts, dtype=object)
-    return _sha256(pd.util.hash_pandas_object(column, index=False).to_numpy().tobytes())
-
-
-def _artifact(path: str | Path) -> list[Any] | None:
-    """What an artifact holds, wherever it is; None if there is none at the path.
-
-    Our metadata have the digests of all files; Lucene writes a random id into the file of each commit.
-    """
-    folder = os.path.expanduser(path)
-    if not os.path.isdir(folder):
-        return None
-    files = [Path(folder, METADATA), *sorted(Path(folder).glob("segments_*"))]
-    return [[file.name, _sha256(file.read_bytes())] for file in files if file.is_file()] or None
-
-
-def _printed(value: Any) -> str:
-    """The repr without memory addresses."""
-    return re.sub(r"0x[0-9a-f]+", "", repr(value))
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+    settings += [described(frame, known) for frame in (topics, qrels)]
+    return sha256(json.dumps(settings, sort_keys=True).encode())
