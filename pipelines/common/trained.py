@@ -184,7 +184,9 @@ class RecipeRankers(TrainedRankers):
         small, qids = self.arguments.small, examples[1]["qid"].unique()
         given = {name: getattr(self.arguments, name) for name in ("epochs", "patience", "max_time")}
         given = {name: value for name, value in given.items() if value is not None}
-        training = pn.Training(seed=seed, **(SMALL_TRAINING if small else TRAINING), **given)
+        sizes = SMALL_TRAINING if small else TRAINING
+        # SSI's own dev measure, rank loss, may improve while the measure of the tables falls.
+        training = pn.Training(seed=seed, dev_measure=self.dev_measure, **sizes, **given)
         options = {"documents": self.documents, "fields": self.documents.fields}
         if small:
             options |= getattr(spec.model, "small_sizes", {})  # SSI has none

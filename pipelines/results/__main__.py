@@ -96,8 +96,7 @@ LEARNED = """\
 nDCG@10 of BM25's candidates, re-ranked by rankers alone and by mixtures with BM25. Its k1 and b, and the weights of
 mixtures, were chosen on dev queries. ± is the standard deviation over seeds, and * means that the mean over seeds
 differs from BM25, p < 0.05 by a paired t-test over queries with Holm's correction. Those without ± have no random
-start. Alone, SSI is below its untrained start on debian/synopses (.417 and .432): the rank loss of dev queries fell
-with one seed of three, but nDCG@10 of test queries fell, too; with the others, the start was kept.
+start. On debian/synopses, SSI is its untrained start, which nDCG@10 of dev queries never exceeded in training.
 """
 COMMANDS = """\
 ## How this was made

@@ -27,7 +27,7 @@ and ARC-II could keep what they read of documents, but read them anew here. Rocc
 TopicCosine compares the topics of LDA.
 
 Mix what you take with a BM25 that is tuned on dev queries: by themselves, only TK and the two translation models are
-above it on all three collections, but the mixtures of 26 of 31 rankers are. (The translation models gain from mixing
+above it on all three collections, but the mixtures of 25 of 31 rankers are. (The translation models gain from mixing
 only on debian/synopses; alone, they are the best of all on neural:pydocs.) For the best re-ranking, take TK,
 Match-Tensor (SSM adds nothing on average here), MatchPyramid, KNRM or the Duet. With little time, take a translation
 model, or DSSM, which also retrieves from the whole collection.

@@ -209,7 +209,7 @@ class Results:
         """Training on links of all documents, or on those of other documents alone; only test documents are ranked.
 
         Links between other documents are fewer, so another row trains on as many links of all documents. Other kinds
-        of W have rows, too.
+        of W have rows, too. Where test documents are new, so are those of dev.
         """
         apart, between = (
             task.sample(self.arguments.queries)
@@ -222,7 +222,8 @@ class Results:
             for task, about in ((apart, ", documents apart"), (fewer, ", fewer links"))
         )
         # Negatives come from these, too. If test documents were only negatives, they would be ranked low.
-        without.learning_documents = self.workspace.forward_index(self.arguments.fields, docnos=apart.docnos)
+        others = self.all.docnos.difference(between.docnos, sort=False)
+        without.learning_documents = self.workspace.forward_index(self.arguments.fields, docnos=others)
         rows = {
             "links": (self.rankers, self.rankers.low_rank),
             "documents": (without, without.low_rank),

@@ -1,6 +1,6 @@
 """The task of the SSI paper: pages as queries, and the pages that they link to as relevant documents."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -99,33 +99,37 @@ class LinkTask:
         return self._with(train=Split(topics, qrels))
 
     @cached_property
-    def _test_documents(self) -> pd.Index:
-        """Three in ten documents, drawn at random."""
-        return self.docnos[np.random.default_rng(self.seed).random(len(self.docnos)) < 0.3]
+    def _parts(self) -> dict[str, pd.Index]:
+        """The documents in three parts, drawn at random: 30% for test, 15% for dev, the others for train."""
+        place = np.random.default_rng(self.seed).random(len(self.docnos))
+        parts = {"train": place >= 0.45, "dev": (place >= 0.3) & (place < 0.45), "test": place < 0.3}
+        return {name: self.docnos[chosen] for name, chosen in parts.items()}
 
     def between_test_documents(self) -> "LinkTask":
         """The same task with only the test documents, and the test links between them (Table 3)."""
-        test = _between(self.collection.test, self._test_documents)
-        return replace(self._with(test=test), docnos=self._test_documents)
+        documents = self._parts["test"]
+        return replace(self._with(test=_between([self.collection.test], documents)), docnos=documents)
 
     def apart_from_test_documents(self) -> "LinkTask":
-        """The task of the other documents: links between them, of which those of test become training links."""
-        others = self.docnos.difference(self._test_documents, sort=False)
-        train, dev, test = (_between(getattr(self.collection, name), others) for name in SPLITS)
-        train = Split(
-            pd.concat([train.topics, test.topics]).drop_duplicates("qid").reset_index(drop=True),
-            pd.concat([train.qrels, test.qrels], ignore_index=True),
-        )
-        return replace(self._with(train=train, dev=dev), docnos=others)
+        """The task of the other documents, whatever the splits of their links.
+
+        Train has the links between some of them, and dev those between the rest, which are its candidates. So dev
+        queries meet new documents, as test queries do.
+        """
+        splits = [getattr(self.collection, name) for name in SPLITS]
+        train, dev = (_between(splits, self._parts[name]) for name in ("train", "dev"))
+        return replace(self._with(train=train, dev=dev), docnos=self._parts["dev"])
 
     def _with(self, **splits: Split) -> "LinkTask":
         return replace(self, collection=replace(self.collection, **splits))
 
 
-def _between(split: Split, docnos: pd.Index) -> Split:
-    """The links between these documents."""
-    qrels = split.qrels[split.qrels["qid"].isin(docnos) & split.qrels["docno"].isin(docnos)]
-    return Split(split.topics[split.topics["qid"].isin(qrels["qid"])].reset_index(drop=True), qrels)
+def _between(splits: Sequence[Split], docnos: pd.Index) -> Split:
+    """The links of splits between these documents."""
+    qrels = pd.concat([split.qrels for split in splits], ignore_index=True)
+    qrels = qrels[qrels["qid"].isin(docnos) & qrels["docno"].isin(docnos)]
+    topics = pd.concat([split.topics for split in splits]).drop_duplicates("qid")
+    return Split(topics[topics["qid"].isin(qrels["qid"])].reset_index(drop=True), qrels)
 
 
 def _with_objects(split: Split | None) -> Split | None:

@@ -13,15 +13,15 @@ def results(run):
     with pytest.MonkeyPatch.context() as patch:
         recipe = {"layers": (8, 4), "negatives": "retrieved", "epochs": 2}
         patch.setattr(classics.pn.DSSM, "recipes", {"few": recipe})
-        patch.setattr(classics.pn.CLSM, "recipes", {"few": {"filters": 8, "dim": 4, "epochs": 2}})
-        models = ["DSSM", "CLSM", "TFIDF", "Rocchio", "TopicCosine"]
+        patch.setattr(classics.pn.SSI, "recipes", {size: {"dim": 4, "epochs": 2} for size in ("few", "some")})
+        models = ["DSSM", "SSI", "TFIDF", "Rocchio", "TopicCosine"]
         return run(classics, "--models", *models, "--seeds", "1", "2", "--depth", "10", "--small")
 
 
 def test_each_ranker_alone_and_mixed_with_each_seed(results):
     table = pd.read_csv(results / "table.csv")
-    seeded, others = ("DSSM", "CLSM", "TopicCosine"), ("TFIDF", "Rocchio")
-    alone = ["DSSM", "CLSM", "TFIDF", "Rocchio", "TopicCosine"]
+    seeded, others = ("DSSM", "SSI", "TopicCosine"), ("TFIDF", "Rocchio")
+    alone = ["DSSM", "SSI", "TFIDF", "Rocchio", "TopicCosine"]
     both = [name for one in alone for name in (one, f"BM25 + {one}")]
     assert table["system"].tolist() == ["BM25", "BM25 + length prior", *both]
     assert table["nDCG@10, p against BM25"].notna().sum() == 11
@@ -31,7 +31,7 @@ def test_each_ranker_alone_and_mixed_with_each_seed(results):
 
 def test_costs_stand_beside_quality(results):
     costs = pd.read_csv(results / "costs.csv").set_index("system")
-    assert costs.index.tolist() == ["BM25", "DSSM", "CLSM", "TFIDF", "Rocchio", "TopicCosine"]
+    assert costs.index.tolist() == ["BM25", "DSSM", "SSI", "TFIDF", "Rocchio", "TopicCosine"]
     assert (costs.loc["DSSM":, ["fit, s", "ms a query", "MB"]] > 0).all(axis=None)
     assert (results / "costs.png").stat().st_size > 10_000
 
@@ -51,10 +51,10 @@ def test_it_says_what_came_of_the_training(results):
         "BM25 + length prior",
         "BM25 + TFIDF",
         "BM25 + Rocchio",
-        *(f"BM25 + {name}, seed {seed}" for name in ("DSSM", "CLSM", "TopicCosine") for seed in (1, 2)),
+        *(f"BM25 + {name}, seed {seed}" for name in ("DSSM", "SSI", "TopicCosine") for seed in (1, 2)),
     }
     histories = pd.read_csv(results / "histories.csv")
-    assert sorted(histories.loc[histories["epoch"] == 0, "system"]) == ["CLSM", "CLSM", "DSSM", "DSSM"]
+    assert sorted(histories.loc[histories["epoch"] == 0, "system"]) == ["DSSM", "DSSM", "SSI", "SSI"]
     best = histories.groupby(["system", "seed"])["dev nDCG@10"]
     assert (best.max() >= best.first()).all()
 
