@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+BROKEN_GZIP = (EOFError, gzip.BadGzipFile, zlib.error)
 _LONGEST_LINK = 200
 
 
@@ -104,9 +105,13 @@ def lines(path: Path) -> Iterator[tuple[int, bytes]]:
             for number, line in enumerate(stream, 1):
                 if line.strip():
                     yield number, line
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            message = f"{path}, after line {number}: broken gzip ({error}); copy or download the file again"
-            raise ValueError(message) from None
+        except BROKEN_GZIP as error:
+            raise broken_gzip(f"{path}, after line {number}", error) from None
+
+
+def broken_gzip(place: str, error: Exception) -> ValueError:
+    """What to raise where a gzipped file cannot be read any further; ``error`` is one of ``BROKEN_GZIP``."""
+    return ValueError(f"{place}: broken gzip ({error}); copy or download the file again")
 
 
 def _read_records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -17,7 +17,7 @@ import pyterrier as pt
 
 from pt_neural._arguments import checked_number
 from pt_neural._artifacts import atomic_directory, write_metadata
-from pt_neural.datasets.beir import lines
+from pt_neural.datasets.beir import BROKEN_GZIP, broken_gzip, lines
 from pt_neural.datasets.documents import read_documents, with_bar
 
 KIND = {"type": "corpus_shards", "format": "pt_neural"}
@@ -244,7 +244,10 @@ class _TrecFile(_File):
     def _parse(self) -> Iterator[Any]:
         from ir_datasets.formats import TrecDocs
 
-        return TrecDocs(SimpleNamespace(stream=self._open, path=lambda force=True: self.path)).docs_iter()
+        try:
+            yield from TrecDocs(SimpleNamespace(stream=self._open, path=lambda force=True: self.path)).docs_iter()
+        except BROKEN_GZIP as error:
+            raise broken_gzip(str(self.path), error) from None
 
 
 def _files(source: str | os.PathLike | Sequence[str | os.PathLike], patterns: Sequence[str]) -> list[Path]:

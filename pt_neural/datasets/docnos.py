@@ -3,6 +3,7 @@
 import mmap
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -259,3 +260,24 @@ def hash_docnos(docnos: np.ndarray) -> np.ndarray:
     except UnicodeEncodeError:  # half a character, which no docno of a collection holds
         whole = [str(docno).encode(errors="replace").decode() for docno in docnos]
         return pd.util.hash_array(np.array(whole, dtype=object), categorize=False)
+
+
+def refuse_unknown(docnos: Iterable[Any], where: object, advice: str) -> None:
+    """Raise ValueError if there are any of these docnos, all of which were looked for somewhere and not found.
+
+    Args:
+        docnos: The docnos, as often as they were looked for.
+        where: What they are not in.
+        advice: What to do, unless they are numbers.
+    """
+    unknown = pd.unique(pd.Series(list(docnos), dtype=object)).tolist()
+    if not unknown:
+        return
+    if any(isinstance(docno, Real) and not pd.isna(docno) for docno in unknown):
+        # They are not converted: frames with them could not be joined with others, and 007 may have been read as 7.
+        advice = (
+            "docnos are strings, not numbers: read them as such, pd.read_csv(..., dtype={'docno': str}), or convert "
+            "the column with astype(str)"
+        )
+    examples = ", ".join(map(repr, unknown[:5])) + (", .." if len(unknown) > 5 else "")
+    raise ValueError(f"{len(unknown):,} docnos are not in {where}, such as {examples}; {advice}")

@@ -9,6 +9,7 @@ import pyterrier as pt
 
 from pt_neural._frames import validated
 from pt_neural.datasets.beir import BeirFolder
+from pt_neural.datasets.docnos import refuse_unknown
 
 
 class FolderDataset(pt.datasets.Dataset):
@@ -135,13 +136,7 @@ class TextLoader(pt.Transformer):
         stat = BeirFolder(Path(self.path)).corpus_file.stat()  # a changed file is read again
         documents = _read_documents(self.path, (stat.st_size, stat.st_mtime_ns), self.verbose)
         positions = documents.index.get_indexer(inp["docno"])
-        if (positions < 0).any():
-            docnos = inp["docno"][positions < 0]
-            examples = ", ".join(repr(docno) for docno in docnos.drop_duplicates().head(5))
-            raise ValueError(
-                f"{docnos.nunique(dropna=False)} docnos are not in {self.path}, such as {examples}; is it the right "
-                "collection?"
-            )
+        refuse_unknown(inp["docno"][positions < 0], self.path, "is it the right collection?")
         return inp.assign(**{name: documents[name].array.take(positions) for name in self.fields})
 
     def fuse_rank_cutoff(self, k: int) -> pt.Transformer:

@@ -23,7 +23,7 @@ from pt_neural._files import ArtifactError, GrowingArray, is_count, load_array, 
 from pt_neural.cluster.building import build_by_shards, require_shards_for
 from pt_neural.cluster.workers import Workers
 from pt_neural.datasets.corpus_shards import CorpusShards
-from pt_neural.datasets.docnos import DocnoTable, DocnoWriter, docno_table
+from pt_neural.datasets.docnos import DocnoTable, DocnoWriter, docno_table, refuse_unknown
 from pt_neural.datasets.documents import read_documents, with_bar
 from pt_neural.text.packed import PackedSequences
 from pt_neural.text.term_spool import TermSpool, load_sequences
@@ -242,14 +242,12 @@ class ForwardIndex(pt.Artifact):
     def known_rows(self, docnos: Sequence[str]) -> np.ndarray:
         """The rows of documents, int64; ValueError if a docno is not in the index."""
         rows = self.rows(docnos)
-        unknown = np.flatnonzero(rows < 0)
-        if len(unknown):
-            names = np.asarray(docnos, dtype=object)[unknown]
-            examples = ", ".join(map(repr, names[:3])) + (", ..." if len(names) > 3 else "")
-            raise ValueError(
-                f"{len(names)} of the docnos are not in {self!r}: {examples}. Build the index over the collection that "
-                "was retrieved from: ForwardIndex.build(path, corpus_iter, overwrite=True)"
+        if (rows < 0).any():
+            advice = (
+                "build the index over the collection that was retrieved from: "
+                "ForwardIndex.build(path, corpus_iter, overwrite=True)"
             )
+            refuse_unknown(np.asarray(docnos, dtype=object)[rows < 0], repr(self), advice)
         return rows
 
     def sequences(self, docnos: Sequence[str]) -> PackedSequences:

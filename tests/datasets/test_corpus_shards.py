@@ -84,6 +84,9 @@ def test_trec_files(tmp_path):
     found = list(chain.from_iterable(shards.shard(i) for i in range(len(shards))))
     assert [document["docno"] for document in found] == [f"T{i}" for i in range(7)] + [f"U{i}" for i in range(7)]
     assert found[3]["text"].split() == ["words", "of", "3"]
+    (tmp_path / "b.gz").write_bytes((tmp_path / "b.gz").read_bytes()[:-20])
+    with pytest.raises(ValueError, match=r"b\.gz: broken gzip .* download the file again"):
+        pn.CorpusShards(tmp_path, format="trec")
 
 
 def test_any_documents_can_be_spooled(tmp_path):

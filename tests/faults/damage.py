@@ -36,8 +36,7 @@ MEGABYTES = 500  # that it may take beyond what it takes of a whole artifact
 FOREIGN = (
     "made by another model",
     "but ForwardIndex",
-    "has no vectors for",
-    "docnos are not in ForwardIndex",
+    "docnos are not in",
     "needs the counts of its words",
 )
 

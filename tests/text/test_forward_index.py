@@ -62,8 +62,10 @@ def test_by_docno(index, corpus):
 
 
 def test_unknown_docnos_are_named(index):
-    with pytest.raises(ValueError, match=r"2 of the docnos are not in ForwardIndex.*'x7', None.*ForwardIndex\.build"):
+    with pytest.raises(ValueError, match=r"2 docnos are not in ForwardIndex.*'x7', None.*ForwardIndex\.build"):
         index.sequences(["d1", "x7", None])
+    with pytest.raises(ValueError, match=r"2 docnos are not in .*, such as 1, 2; docnos are strings, not numbers"):
+        index.sequences(np.array([1, 2]))
 
 
 def test_opens_again_by_path_artifact_and_pickle(index):

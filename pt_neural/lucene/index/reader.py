@@ -8,7 +8,6 @@ import tempfile
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
-from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from pt_neural._files import ArtifactError
-from pt_neural.datasets.docnos import DocnoTable, DocnoWriter
+from pt_neural.datasets.docnos import DocnoTable, DocnoWriter, refuse_unknown
 from pt_neural.lucene.index.analysis import Analysis
 from pt_neural.lucene.index.opened import LatestOpened
 from pt_neural.lucene.index.statistics import Statistics
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
 DOCNO_FIELD = "id"
 DOCNOS_FOLDER = "docnos"  # within an index that this package has built
 BLOCK = 8192  # docnos read at a time
+ELSEWHERE = "use the index that holds these documents, or drop the rows"  # where docnos are unknown
 SEPARATOR = "\0"  # before each of the strings that Java joins into one; jnius would take a first U+FEFF for a mark
 STATISTICS = {"docFreq": "int", "totalTermFreq": "long"}
 
@@ -229,23 +229,8 @@ def look_up(docnos: pd.Series, table: DocnoTable, path: Path) -> np.ndarray:
     """The number of each docno, int64; ValueError if one is not in the index at ``path``."""
     rows, distinct = pd.factorize(docnos, use_na_sentinel=False)
     found = table.rows(distinct)
-    refuse_unknown(distinct[found < 0], path)
+    refuse_unknown(distinct[found < 0], path, ELSEWHERE)
     return found[rows]
-
-
-def refuse_unknown(docnos: Any, path: Path) -> None:
-    """Raise ValueError if there are any of these docnos, an array or index of those not in the index at ``path``."""
-    unknown = docnos.tolist()
-    if not unknown:
-        return
-    advice = "use the index that holds these documents, or drop the rows"
-    if any(isinstance(docno, Real) and not pd.isna(docno) for docno in unknown):
-        # They are not converted: frames with them could not be joined with others, and 007 may have been read as 7.
-        advice = (
-            "docnos are strings, not numbers: read them as such, pd.read_csv(..., dtype={'docno': str}), or convert "
-            "the column with astype(str)"
-        )
-    raise ValueError(f"{len(unknown)} docnos are not in {path}, such as {', '.join(map(repr, unknown[:5]))}; {advice}")
 
 
 @in_java

@@ -17,9 +17,10 @@ import pyterrier as pt
 
 from pt_neural._files import ArtifactError
 from pt_neural._frames import Hits, ranks, retrieved_frame, with_scores
+from pt_neural.datasets.docnos import refuse_unknown
 from pt_neural.lucene.index.directory import IndexDirectory
 from pt_neural.lucene.index.opened import versions_of
-from pt_neural.lucene.index.reader import FieldOptions, Reader, refuse_unknown
+from pt_neural.lucene.index.reader import ELSEWHERE, FieldOptions, Reader
 from pt_neural.lucene.index.statistics import Statistics, add_statistics
 from pt_neural.lucene.search.retrievers import Retriever, group_queries
 from pt_neural.lucene.search.scoring import CHUNK, in_chunks
@@ -184,7 +185,7 @@ class ShardedRetriever(pt.Transformer):
             for own, found in self._call("score", self.retriever, part, self._fields, statistics):
                 scores[rows[own]] = found[own]
                 known[rows[own]] = True
-        refuse_unknown(pd.unique(inp["docno"][~known]), self.retriever.index.path)
+        refuse_unknown(inp["docno"][~known], self.retriever.index.path, ELSEWHERE)
         return scores
 
     def _statistics(self, queries: pd.DataFrame) -> Statistics:

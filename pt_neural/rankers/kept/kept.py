@@ -11,7 +11,7 @@ import numpy as np
 
 from pt_neural._artifacts import METADATA
 from pt_neural._files import read_object
-from pt_neural.datasets.docnos import DocnoTable
+from pt_neural.datasets.docnos import DocnoTable, refuse_unknown
 
 FINGERPRINT = "model_fingerprint"  # in the metadata
 
@@ -45,11 +45,8 @@ class Kept:
         """Row numbers of documents, int64; ValueError if a document is missing."""
         rows = self.docnos.rows(docnos)
         if (rows < 0).any():
-            unknown = sorted({str(docnos[i]) for i in np.flatnonzero(rows < 0)[:1000]})
-            raise ValueError(
-                f"{self.path} has no vectors for {', '.join(unknown[:3])}{' and others' if len(unknown) > 3 else ''}; "
-                "index the collection that the candidates come from"
-            )
+            advice = "index the collection that the candidates come from"
+            refuse_unknown(np.asarray(docnos, dtype=object)[rows < 0], self.path, advice)
         return rows
 
     @cached_property
