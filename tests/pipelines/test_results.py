@@ -53,6 +53,12 @@ ROOT = Path(__file__).parents[2]
 QIDS = [f"q{number}" for number in range(30)]
 
 
+@pytest.fixture(scope="module")
+def kept_folders():
+    """The kept results of the repository."""
+    return list(result_folders(KEPT))
+
+
 def save(out, pipeline, collection, runs, values):
     """A folder of results; ``values`` maps the name of each run to its per-query values."""
     folder = out / f"{pipeline}-{collection}"
@@ -235,8 +241,8 @@ def test_the_page_has_ours_beside_the_papers(out, monkeypatch, tmp_path):
     assert "torch 2.0" in text
 
 
-def test_the_kept_results_have_all_figures():
-    found = {name: draw for name, _, draw in paper_pictures(list(result_folders(KEPT)))}
+def test_the_kept_results_have_all_figures(kept_folders):
+    found = {name: draw for name, _, draw in paper_pictures(kept_folders)}
     parts = [name.partition("-figure") for name in found]
     assert {(pipeline, after[0]) for pipeline, _, after in parts} == {
         ("ssi", "1"),
@@ -312,10 +318,10 @@ def test_main_findings_are_counted_apart():
     assert {(paper, says) for paper, by in MAIN_FINDINGS.items() for place in by.values() for says in place} <= reported
 
 
-def test_a_finding_is_undecided_only_if_zero_and_the_papers_difference_are_in_the_interval():
+def test_a_finding_is_undecided_only_if_zero_and_the_papers_difference_are_in_the_interval(kept_folders):
     orderings = [each for each in ORDERINGS if each.reason.startswith(UNDECIDED)]
     pipelines = {each.pipeline for each in orderings}
-    folders = [folder for folder in result_folders(KEPT) if folder.pipeline in pipelines]
+    folders = [folder for folder in kept_folders if folder.pipeline in pipelines]
     found = findings_of(results.outcomes_of(orderings, folders), folders)
     assert len(found) == len(orderings) > 0
     for each in found:
@@ -459,19 +465,18 @@ def test_a_table_stays_where_systems_have_the_same_values_and_where_the_new_one_
         assert (kept / "duet-cacm" / "table2-differences.csv").read_text().endswith("DRMM,SDM\nDRMM,BM25\n")
 
 
-def test_the_page_of_the_repository_is_that_of_its_kept_results(tmp_path):
+def test_the_page_of_the_repository_is_that_of_its_kept_results(tmp_path, kept_folders):
     """Who changes a figure by hand, or keeps results without writing the page, sees it here."""
-    folders = list(result_folders(KEPT))
-    assert (ROOT / "RESULTS.md").read_text(encoding="utf-8") == "\n".join(results.page(folders))
-    costs, path = costs_by_collection(folders), ROOT / "pt_neural" / "pt_docs" / "rankers.csv"
+    assert (ROOT / "RESULTS.md").read_text(encoding="utf-8") == "\n".join(results.page(kept_folders))
+    costs, path = costs_by_collection(kept_folders), ROOT / "pt_neural" / "pt_docs" / "rankers.csv"
     assert path.exists() == bool(costs)
     if costs:
-        table = choice_text(choice_table(costs), unfinished_rankers(folders))
+        table = choice_text(choice_table(costs), unfinished_rankers(kept_folders))
         pd.testing.assert_frame_equal(pd.read_csv(path, dtype=str), table, check_dtype=False)
 
 
-def test_the_advice_is_what_the_table_of_all_rankers_shows():
-    costs = costs_by_collection(list(result_folders(KEPT)))
+def test_the_advice_is_what_the_table_of_all_rankers_shows(kept_folders):
+    costs = costs_by_collection(kept_folders)
     table = choice_table(costs)
     gains = {
         kind: table.filter(like=f", {kind}").drop("BM25").to_numpy()
@@ -493,9 +498,9 @@ def test_the_advice_is_what_the_table_of_all_rankers_shows():
         assert above in text
 
 
-def test_the_page_of_the_later_classics_says_which_rank_best():
+def test_the_page_of_the_later_classics_says_which_rank_best(kept_folders):
     classics = ["KNRM", "ConvKNRM", "TK", "MatchPyramid", "PACRR", "ARCI", "ARCII", "DRMMTKS", "MVLSTM", "ANMM"]
-    table = choice_table(costs_by_collection(list(result_folders(KEPT)))).loc[[*classics, "POSITDRMM"]]
+    table = choice_table(costs_by_collection(kept_folders)).loc[[*classics, "POSITDRMM"]]
     alone, mixed = (table.filter(like=f", {kind}") for kind in ("alone", "mixed"))
     text = " ".join((ROOT / "pt_neural" / "pt_docs" / "classics.rst").read_text(encoding="utf-8").split())
     best = [f"{value:.3f}".removeprefix("0") for value in (*mixed.max(), *alone.max())]
@@ -507,9 +512,9 @@ def test_the_page_of_the_later_classics_says_which_rank_best():
     assert f"{(alone.max() - alone.loc['TK']).iloc[0]:.3f}" == "0.003"
 
 
-def test_the_sentence_on_learning_curves_is_what_they_show():
+def test_the_sentence_on_learning_curves_is_what_they_show(kept_folders):
     low, high = {}, {}
-    for folder in curve_folders(list(result_folders(KEPT))):
+    for folder in curve_folders(kept_folders):
         curves = pd.read_csv(folder.path / "curves.csv")
         bm25 = folder.values("runs")["nDCG@10"]["BM25"].to_numpy().mean()
         curves["above"] = curves["nDCG@10"] > bm25
