@@ -57,10 +57,19 @@ def wrapped(text: object, width: int) -> str:
     return fill(str(text), width, break_on_hyphens=False)
 
 
+def settle(figure: "Figure") -> None:
+    """Settle where everything in a figure is, so that its room can be measured."""
+    layout = figure.get_layout_engine()
+    if layout is None:
+        figure.draw_without_rendering()
+    else:
+        layout.execute(figure)  # takes half as long
+
+
 def fit_labels(*panels: "Axes") -> None:
     """Break the labels and titles of axes into lines that fit their room, once everything else is drawn."""
     figure = panels[0].figure
-    figure.draw_without_rendering()  # settles the layout, and so the room
+    settle(figure)
     canvas = figure.bbox
     for ax in panels:
         box = ax.get_window_extent()

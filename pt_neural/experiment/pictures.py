@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import pandas as pd
 
-from pt_neural._pictures import COLOURS, fit_labels, legend_above, new_axes, wrapped
+from pt_neural._pictures import COLOURS, fit_labels, legend_above, new_axes, settle, wrapped
 from pt_neural.experiment.values import checked_values, measure_name
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ def label_points(ax: "Axes", points: np.ndarray, texts: Sequence[str], *, size: 
         size: Font size in points.
     """
     figure = ax.figure
-    figure.draw_without_rendering()  # settles the layout, and so the places of the points
+    settle(figure)  # and so the places of the points
     ax.set(xlim=ax.get_xlim(), ylim=ax.get_ylim())
     pixels = figure.dpi / 72
     middles = ax.transData.transform(points)

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import torch
 
+from pt_neural._pictures import settle
 from pt_neural.explain.explanation import Document, Side, TextExplanation, both_texts, checked_side, score_of
 from pt_neural.explain.pictures import (
     LEAST_SHADE,
@@ -275,7 +276,7 @@ def draw_winners(
     if query.empty:
         ax.text(width / 2, 1, "no neuron is active in query and document", ha="center", va="center")
         return ax
-    ax.figure.draw_without_rendering()  # settles the layout, and so the room
+    settle(ax.figure)
     room = 72 * ax.get_window_extent().width / ax.figure.dpi
     size = FONT_SIZE * min(1.0, room / (MARGIN + width))
     places = {name: _places(labels, width) for name, labels in rows.items()}
