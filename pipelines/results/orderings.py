@@ -373,8 +373,8 @@ BETTER_WITH_EACH_SEED = (
     "the three collections (p = .069)."
 )
 LEVEL_WITH_SSM = (
-    f"{UNDECIDED}. The paper's gains differ by only 0.11 points; our interval is 34 times as wide. As intervals narrow "
-    "with the square root of their number, some 300 times as many queries and trainings would be needed to tell such "
+    f"{UNDECIDED}. The paper's gains differ by only 0.11 points; our interval is 37 times as wide. As intervals narrow "
+    "with the square root of their number, some 340 times as many queries and trainings would be needed to tell such "
     "a difference from zero, so this cannot be tested on the collections here."
 )
 READ = "BM25 over the words read"
