@@ -63,7 +63,7 @@ def settle(figure: "Figure") -> None:
     if layout is None:
         figure.draw_without_rendering()
     else:
-        layout.execute(figure)  # takes half as long
+        layout.execute(figure)  # as drawing begins
 
 
 def fit_labels(*panels: "Axes") -> None:

@@ -26,7 +26,14 @@ from pipelines.results.choice import (
 )
 from pipelines.results.curves import curve_folders
 from pipelines.results.findings import MAIN_FINDINGS, count_table, finding_table, findings_of
-from pipelines.results.folders import UNFINISHED, ResultFolder, mean_text, read_folder, result_folders
+from pipelines.results.folders import (
+    UNFINISHED,
+    ResultFolder,
+    mean_by_query,
+    mean_text,
+    read_folder,
+    result_folders,
+)
 from pipelines.results.keeping import KEPT, keep
 from pipelines.results.orderings import (
     BY_SIZE,
@@ -527,6 +534,25 @@ def test_the_sentence_on_learning_curves_is_what_they_show(kept_folders):
     assert low == {"cpp-docs/keywords": set(), "debian/synopses": {"SSI", "ARCII", "MVLSTM", "Duet, distributed"}}
     networks = {"KNRM", "MatchTensor", "DSSM", "DSSM, two networks", "Duet"}
     assert high == {"cpp-docs/keywords": networks, "debian/synopses": {"WordTranslation", "PhraseTranslation"}}
+
+
+def test_ssi_is_level_with_its_untrained_start_where_it_does_not_learn(kept_folders):
+    """What the sections on learning curves and on what was learned say of debian/synopses."""
+    trained, kept = {}, {folder.path.name: folder for folder in kept_folders}
+    for name in ("learning-curves-debian-synopses", "classics-debian-synopses"):
+        histories = pd.read_csv(kept[name].path / "histories.csv").query("system.str.startswith('SSI')")
+        best = histories.groupby(["system", "seed"])["dev nDCG@10"].transform("max")
+        first = histories[histories["dev nDCG@10"] == best].drop_duplicates(["system", "seed"])
+        trained[name] = sorted(first.loc[first["epoch"] > 0, "system"])
+    fewest, most = (f"SSI, {number:,} queries" for number in (1_000, 26_000))
+    assert trained == {
+        "learning-curves-debian-synopses": [fewest, fewest, most],
+        "classics-debian-synopses": [],
+    }
+    means = mean_by_query(kept["learning-curves-debian-synopses"].values("runs")["nDCG@10"])
+    start = means["SSI, 10,000 queries"]  # where no training was kept
+    found = [f"{means[name].mean():.3f} {ttest_rel(means[name], start).pvalue:.3f}" for name in (fewest, most)]
+    assert [f"{start.mean():.3f}", *found] == ["0.432", "0.424 0.159", "0.430 0.527"]
 
 
 def test_training_losses_by_learning_rate(tmp_path):

@@ -40,7 +40,7 @@ def tolerance(model: pn.rankers.Ranker) -> float:
 @pytest.mark.parametrize("batch_size", [8192, 64])
 def test_vectors_do_not_depend_on_the_batch(tower, batch_size):
     before, tower.batch_size = tower.batch_size, batch_size
-    some = texts(35)
+    some = texts(67)
     for encode in (tower.encode_documents, tower.encode_queries):
         whole = encode(some)
         for split in SPLITS:

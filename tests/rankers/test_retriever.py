@@ -108,7 +108,7 @@ def retrieving(name: str):
 
 @pytest.mark.parametrize("name", [*KEEPERS, *LANGUAGE])
 def test_results_do_not_depend_on_blocks_or_other_queries(monkeypatch, name):
-    transformer, words = retrieving(name), " ".join(document["text"] for document in CORPUS).split()[:12]
+    transformer, words = retrieving(name), " ".join(document["text"] for document in CORPUS).split()[:30]
     topics = pd.DataFrame({"query": [*TOPICS["query"], *words, "?", "zebra city", TOPICS["query"][0]]})
     topics.insert(0, "qid", [f"q{number}" for number in range(len(topics))])
     expected = transformer.transform(topics)
