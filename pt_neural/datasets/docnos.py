@@ -279,5 +279,7 @@ def refuse_unknown(docnos: Iterable[Any], where: object, advice: str) -> None:
             "docnos are strings, not numbers: read them as such, pd.read_csv(..., dtype={'docno': str}), or convert "
             "the column with astype(str)"
         )
+    if len(unknown) == 1:
+        raise ValueError(f"docno {unknown[0]!r} is not in {where}; {advice}")
     examples = ", ".join(map(repr, unknown[:5])) + (", .." if len(unknown) > 5 else "")
     raise ValueError(f"{len(unknown):,} docnos are not in {where}, such as {examples}; {advice}")

@@ -79,7 +79,7 @@ def test_it_pickles_as_its_path_and_knows_its_documents(tmp_path):
     copy = pickle.loads(pickle.dumps(kept))
     assert copy.path == kept.path
     assert copy.rows(["d3", "d29", "d3"]).tolist() == [3, 29, 3]
-    with pytest.raises(ValueError, match=r"1 docnos are not in .*, such as 'd77'; index the collection that"):
+    with pytest.raises(ValueError, match=r"docno 'd77' is not in .*; index the collection that"):
         kept.rows(["d3", "d77"])
 
 

@@ -56,9 +56,9 @@ def test_an_index_from_elsewhere_gets_a_table_of_its_own(tmp_path):
     assert list(table.docnos) == DOCNOS
     assert table.rows(["d10", "é 1"]).tolist() == [3, 1]
     assert table.docnos.tie_order(np.array([0, 2, 3])).argsort().tolist() == [0, 2, 1]
-    with pytest.raises(ValueError, match=r"1 docnos are not in .*, such as 'd8'; index the collection"):
+    with pytest.raises(ValueError, match=r"docno 'd8' is not in .*; index the collection"):
         table.rows(["a", "d8"])
-    with pytest.raises(ValueError, match=r"1 docnos are not in .*, such as 8; docnos are strings, not numbers"):
+    with pytest.raises(ValueError, match=r"docno 8 is not in .*; docnos are strings, not numbers"):
         table.rows(["a", 8])
     assert sorted(os.listdir(tmp_path / "other")) == before
     temporary = Path(table.docnos.directory)
