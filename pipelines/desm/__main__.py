@@ -19,7 +19,7 @@ from ir_measures import nDCG
 
 import pt_neural as pn
 from pipelines.common.arguments import parsed, parser
-from pipelines.common.collection import load
+from pipelines.common.collection import Collection, load
 from pipelines.common.comparison import Comparison, System, mean_curve, mixed_over_all, tuned_by_seed
 from pipelines.common.first_stage import PRIOR, LengthPrior, tuned_bm25
 from pipelines.common.workspace import Workspace, slug
@@ -58,7 +58,7 @@ def main() -> None:
     rerankers, retrievers = models(workspace, arguments)
     lsa = workspace.lsa(arguments.dim, arguments.seed)
     telescoped = {"BM25": candidates, "LSA": candidates >> lsa}
-    telescoped |= each(rerankers, lambda reranker: candidates >> reranker)
+    telescoped |= each(lsa_of_samples(workspace, arguments) | rerankers, lambda reranker: candidates >> reranker)
     if 3 in arguments.tables:
         about = f"telescoped: the top {arguments.depth} of BM25 re-ranked"
         save_table(workspace, 3, "telescoped", about, telescoped)
@@ -110,6 +110,28 @@ def models(workspace: Workspace, arguments: argparse.Namespace) -> tuple[Seeds, 
     return dict(rerankers), dict(retrievers)
 
 
+def lsa_of_samples(workspace: Workspace, arguments: argparse.Namespace) -> Seeds:
+    """LSA of the samples of documents that word embeddings are trained on, too.
+
+    Nothing if there are no such samples, or if one has no more documents than LSA has dimensions.
+    """
+    documents = workspace.forward_index()
+    samples = {}
+    if has_many_queries(workspace.collection):
+        samples = {seed: sampled_documents(workspace, seed) for seed in arguments.seeds}
+    if not samples or min(map(len, samples.values())) <= arguments.dim:
+        return {}
+
+    def of_sample(seed: int) -> pn.LSA:
+        def build(path: Path) -> None:
+            pn.LSA(arguments.dim, seed=seed, fields=documents.fields).fit_corpus(samples[seed]).save(path)
+
+        name = f"lsa-{slug(SAMPLE)}-dim{arguments.dim}-seed{seed}"
+        return workspace.over_vectors(name, build, pn.LSA.load, documents)
+
+    return {f"LSA (trained on {SAMPLE})": {seed: of_sample(seed) for seed in samples}}
+
+
 def mixed(
     workspace: Workspace, rerankers: Seeds, retrievers: Seeds, bm25: pt.Transformer
 ) -> tuple[Seeds, dict[str, dict[int, AlphaCurve]]]:
@@ -155,7 +177,7 @@ def embeddings(workspace: Workspace, dim: int, seed: int) -> dict[str, pn.Embedd
     """
     collection = workspace.collection
     corpora = {"documents": workspace.documents}
-    if collection.train is not None and len(collection.train.topics) >= MIN_QUERIES:
+    if has_many_queries(collection):
         topics = collection.train.topics
         corpora["queries"] = lambda: topics
         corpora[QUARTER] = lambda: topics.sample(frac=0.25, random_state=seed)
@@ -163,6 +185,11 @@ def embeddings(workspace: Workspace, dim: int, seed: int) -> dict[str, pn.Embedd
     else:
         print(f"{collection.name} has fewer than {MIN_QUERIES} training queries: no embeddings are trained on queries")
     return {corpus: workspace.spaces(corpus, texts, dim=dim, seed=seed) for corpus, texts in corpora.items()}
+
+
+def has_many_queries(collection: Collection) -> bool:
+    """Whether there are enough training queries to train word embeddings on them."""
+    return collection.train is not None and len(collection.train.topics) >= MIN_QUERIES
 
 
 def sampled_documents(workspace: Workspace, seed: int) -> list[dict[str, str]]:
