@@ -11,6 +11,8 @@ from matplotlib.figure import Figure
 from pipelines.clsm.figures import text_lengths
 from pipelines.common.workspace import slug
 from pipelines.duet.rankers import KINDS
+from pipelines.match_tensor.evaluation import AUC
+from pipelines.match_tensor.figures import learning_curves as auc_curves
 from pipelines.results.folders import ResultFolder, mean_by_query
 from pipelines.ssi import figures, paper
 from pt_neural.experiment import pca
@@ -22,7 +24,6 @@ Drawn from our runs, as means over seeds. The learning curves are in a section a
 """
 Draw = Callable[[], Figure]
 SCATTERED = {f"2: {row}": paper.NAMES[row] for row in ("embedded-0", "tfidf", "mixture")}
-FIGURE_2 = "figure2.csv"
 
 
 def figure_section(folders: Sequence[ResultFolder], pictures: Path) -> Iterator[str]:
@@ -55,9 +56,9 @@ def average_precision(folder: ResultFolder) -> Draw | None:
     return partial(figures.scatter, values[list(SCATTERED)].rename(columns=SCATTERED))
 
 
-def from_table(draw: Callable[[pd.DataFrame], Figure], folder: ResultFolder) -> Draw | None:
-    """A figure that is drawn from the table that its pipeline has kept; None if there is none."""
-    path = folder.path / FIGURE_2
+def from_table(name: str, draw: Callable[[pd.DataFrame], Figure], folder: ResultFolder) -> Draw | None:
+    """A figure that is drawn from the table of this name that its pipeline has kept; None if there is none."""
+    path = folder.path / f"{name}.csv"
     return partial(draw, pd.read_csv(path)) if path.exists() else None
 
 
@@ -75,13 +76,18 @@ FIGURES: tuple[tuple[str, int, str, Callable[[ResultFolder], Draw | None]], ...]
     (
         *("ssi", 2),
         "SSI, Figure 2 (the paper's is across languages): training loss and dev rank loss by the tuples seen",
-        partial(from_table, figures.learning_curves),
+        partial(from_table, "figure2", figures.learning_curves),
     ),
     (
         "clsm",
         2,
         "CLSM, Figure 2: words of queries and of documents (the paper's: of titles)",
-        partial(from_table, text_lengths),
+        partial(from_table, "figure2", text_lengths),
     ),
     ("duet", 6, "Duet, Figure 6: principal components of the rankers' nDCG@10 of the test queries", components),
+    (
+        *("match-tensor", 3),
+        "Match-Tensor, Figure 3: area under the ROC curve by training queries, relative to that with all of them",
+        partial(from_table, "figure3", partial(auc_curves, measure=AUC)),
+    ),
 )

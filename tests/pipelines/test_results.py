@@ -255,9 +255,12 @@ def test_the_kept_results_have_all_figures(kept_folders):
         ("ssi", "2"),
         ("clsm", "2"),
         ("duet", "6"),
+        ("match-tensor", "3"),
     }
     curves = next(draw for name, draw in found.items() if name.startswith("ssi-figure2"))
     assert len(curves().axes) == 8  # loss and dev rank loss for each of four shares of the links
+    (ax,) = found["match-tensor-figure3-cpp-docs-keywords.png"]().axes
+    assert [line.get_ydata()[-1] for line in ax.lines] == [100] * 4  # with all training queries
 
 
 def test_reasons_stand_only_where_an_ordering_fails(out):
