@@ -97,7 +97,7 @@ class Results:
         names = [NAMES[key] for key in self.keys] + [READ[key] for key in read]
         self._save("figure4-values", self.test.table([BASELINE, *names]), "Figure 4, values")
         gains = self.test.gains(dict.fromkeys(names, BASELINE))
-        self._save("figure4", gains, f"Figure 4, difference from {BASELINE} in percent")
+        self._save("figure4-gains", gains, f"Figure 4, difference from {BASELINE} in percent")
         panels = [list(map(str, BY_QUERY)), [AUC, AUC_BY_QUERY]]
         self.workspace.save_picture("figure4", figures.relative_bars(gains, panels, BASELINE))
         precisions = self.test.precisions([BASELINE, *names])

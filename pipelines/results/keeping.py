@@ -8,6 +8,7 @@ import pandas as pd
 
 from pipelines.common.arguments import as_json
 from pipelines.common.runs import VALUES, read_values, write_whole
+from pipelines.common.workspace import markdown
 from pipelines.results.folders import ResultFolder, read_folder, result_folders
 from pipelines.results.shown import SHOWN
 
@@ -20,6 +21,8 @@ ROW_KEYS = {  # of the tables that several runs may add rows to
     "curves.csv": ["system", "kind", "queries"],
     "costs.csv": ["system"],
     "reranking.csv": ["system"],
+    "figure4-gains.csv": ["system"],
+    "figure4-values.csv": ["system"],
 }
 NAMED = ["row"]  # the key column of the SSI paper's tables
 
@@ -105,8 +108,8 @@ def _of_other_seeds(earlier: pd.Series, new: pd.Series) -> pd.Series:
 def _keep_tables(folder: ResultFolder, place: Path, *, again: bool) -> None:
     """Copy tables.
 
-    Those of ``ROW_KEYS``, and those whose rows are named, get the new rows; others are copied unless the table of
-    another command is there.
+    Those of ``ROW_KEYS``, and those whose rows are named, get the new rows, also where they are shown; others are
+    copied unless the table of another command is there.
 
     Args:
         folder: The new results.
@@ -120,7 +123,11 @@ def _keep_tables(folder: ResultFolder, place: Path, *, again: bool) -> None:
         if file.exists() and keys:
             # Empty cells of named rows stay empty, since they are text beside numbers of the paper.
             earlier, new = (pd.read_csv(path, keep_default_na=keys != NAMED) for path in (file, table))
-            with_rows(earlier, new, keys).to_csv(file, index=False)
+            rows = with_rows(earlier, new, keys)
+            rows.to_csv(file, index=False)
+            if file.with_suffix(".md").name in shown:
+                caption = table.with_suffix(".md").read_text(encoding="utf-8").partition("\n\n")[0]
+                file.with_suffix(".md").write_text(f"{caption}\n\n{markdown(rows)}\n", encoding="utf-8")
         elif table.suffix == ".csv" or table.name in shown:
             new, earlier = (path.with_suffix(".csv") for path in (table, file))
             if not file.exists() or (again and _systems_of(earlier) & _kept_systems(place) <= _systems_of(new)):

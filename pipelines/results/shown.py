@@ -7,7 +7,7 @@ from pipelines.results.folders import ResultFolder
 SHOWN = {  # by pipeline
     "clsm": ("table2", "table4", "table7-telescoped"),
     "duet": ("table2-differences", "figure4", "figure5-length", "figure5-rarity"),
-    "match-tensor": ("figure4", "precision-recall", "figure3", "table5"),
+    "match-tensor": ("figure4-gains", "precision-recall", "figure3", "table5"),
     "ssi": ("table7", "table8"),
 }
 SECTION = """\

@@ -50,7 +50,7 @@ def assert_gains(gains, values, baselines):
 
 @pytest.mark.long
 def test_figure_4_is_relative_to_bm25(results, folder):
-    values, gains = read(results, "figure4-values"), read(results, "figure4")
+    values, gains = read(results, "figure4-values"), read(results, "figure4-gains")
     assert values.index.tolist() == ["BM25", *OURS, "DRMM", *READ.values()]
     assert gains.columns.tolist() == values.columns.tolist() == MEASURES
     for name in gains.index:
@@ -136,7 +136,7 @@ def test_phrases_are_read_by_all_rankers(run, tmp_path, monkeypatch):
     monkeypatch.setattr(pn.PhraseJoiner, "learn", learn)
     options = SMALL[: SMALL.index("--models")]
     results = run(match_tensor, *options, "--models", "drmm", "--parts", "--phrases", out=tmp_path)
-    assert len(pd.read_csv(results / "figure4.csv")) == 1
+    assert len(pd.read_csv(results / "figure4-gains.csv")) == 1
     (words,) = tmp_path.glob("artifacts/*/forward-phrases")
     joined = [JOINT in term for term in pn.ForwardIndex(words).vocabulary.terms]
     assert sum(joined) > len(joined) / 2
@@ -147,7 +147,7 @@ def test_rows_parts_and_seeds_are_chosen(run, tmp_path):
     options = ["--models", "drmm", "--parts", "table3", "table4", "figure3", "table5", "--ensembles", "test"]
     results = run(match_tensor, *SMALL, *options, "--seeds", "13", "14", out=tmp_path)
     assert {path.stem for path in results.glob("*.csv")} == {
-        *("figure4", "figure4-values", "precision-recall", "table4", "table4-values", "histories")
+        *("figure4-gains", "figure4-values", "precision-recall", "table4", "table4-values", "histories")
     }
     assert read(results, "figure4-values").loc["DRMM"].str.contains("±").all()
     assert not read(results, "figure4-values").loc["BM25"].astype(str).str.contains("±").any()

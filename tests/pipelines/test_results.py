@@ -15,6 +15,7 @@ from scipy.stats import t, ttest_1samp, ttest_rel
 
 from pipelines import classics, learning_curves
 from pipelines.common.runs import SavedRuns, read_values
+from pipelines.common.workspace import markdown
 from pipelines.results import __main__ as results
 from pipelines.results import again
 from pipelines.results.choice import (
@@ -53,6 +54,7 @@ from pipelines.results.papers import paper_figures
 from pipelines.results.peers import peer_section
 from pipelines.results.pictures import paper_pictures
 from pipelines.results.rates import rates_section
+from pipelines.results.shown import shown_section
 from pipelines.ssi import paper as ssi
 
 ROOT = Path(__file__).parents[2]
@@ -857,6 +859,22 @@ def test_rows_of_a_repeated_command_are_kept_before_the_next_one(tmp_path, monke
     assert [each["command"] for each in found.made_by] == commands
     table = pd.read_csv(found.path / "table1-collection.csv")
     assert table.set_index("row")["MAP"].to_dict() == {"full": 0.2, "low-rank": 0.2}
+
+
+def test_a_shown_table_gets_the_rows_of_later_runs(tmp_path):
+    kept, caption = tmp_path / "kept", "Figure 4, difference from BM25 in percent. cacm"
+    for number, gains in enumerate(({"BM25": 0.0, "SSM": -3.5}, {"SSM": -6.0, "Match-Tensor": 2.25})):
+        values = {name: np.full(30, 1 + gain) for name, gain in gains.items()}
+        path = save(tmp_path / str(number), "match-tensor", "cacm", "runs", values)
+        rows = pd.DataFrame({"system": list(gains), "nDCG@10": list(gains.values())})
+        rows.to_csv(path / "figure4-gains.csv", index=False)
+        (path / "figure4-gains.md").write_text(f"{caption}\n\n{markdown(rows)}\n")
+        keep(tmp_path / str(number), kept)
+    _, details = shown_section(list(result_folders(kept)))
+    assert caption in details
+    for row in ("| BM25 | 0.0 |", "| SSM | -6.0 |", "| Match-Tensor | 2.25 |"):
+        assert row in details
+    assert details.count("SSM") == 1
 
 
 def test_some_tables_stand_as_they_were_written(out, monkeypatch, tmp_path):
