@@ -169,7 +169,7 @@ def test_errors_say_what_to_do(index):
         pn.explain(first >> fitted("LSA"), "university city", docno="d3")
     with pytest.raises(ValueError, match="finds nothing for 'zzz'"):
         pn.explain(first >> fitted("LSA"), "zzz")
-    with pytest.raises(ValueError, match="are not in"):
+    with pytest.raises(ValueError, match="docno 'd99' is not in"):
         pn.explain(index.bm25(), "city", docno="d99")
     with pytest.raises(TypeError, match="has a column query"):
         pn.explain(fitted("LSA"), {"docno": "d1"})
