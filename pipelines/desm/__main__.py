@@ -24,7 +24,7 @@ from pipelines.common.comparison import Comparison, System, mean_curve, mixed_ov
 from pipelines.common.first_stage import PRIOR, LengthPrior, tuned_bm25
 from pipelines.common.workspace import Workspace, slug
 from pipelines.desm.figures import figures
-from pipelines.desm.paper import QUARTER, SAMPLE
+from pipelines.desm.paper import LESS, QUARTER, SAMPLE
 from pipelines.results.folders import ResultFolder
 from pipelines.results.orderings import ORDERINGS, outcome_of
 from pt_neural.experiment import AlphaCurve
@@ -42,7 +42,7 @@ VARIANTS = {  # spaces of query and document, and centring
     "IN-IN centred": ("in-in", "both"),
     "IN-OUT centred": ("in-out", "both"),
 }
-LESS = frozenset({f"trained on {SAMPLE}", f"trained on {QUARTER}"})  # only in Table 3
+LESS_TEXT = frozenset(f"trained on {less}" for less in LESS)  # only in Table 3
 MIN_QUERIES = 1000  # needed to train word embeddings on queries
 
 
@@ -57,9 +57,9 @@ def main() -> None:
     candidates = bm25 % arguments.depth
     rerankers, retrievers = models(workspace, arguments)
     lsa = workspace.lsa(arguments.dim, arguments.seed)
-    telescoped = {"BM25": candidates, "LSA": candidates >> lsa}
-    telescoped |= each(lsa_of_samples(workspace, arguments) | rerankers, lambda reranker: candidates >> reranker)
     if 3 in arguments.tables:
+        telescoped = {"BM25": candidates, "LSA": candidates >> lsa}
+        telescoped |= each(lsa_of_samples(workspace, arguments) | rerankers, lambda reranker: candidates >> reranker)
         about = f"telescoped: the top {arguments.depth} of BM25 re-ranked"
         save_table(workspace, 3, "telescoped", about, telescoped)
     curves = {}
@@ -105,7 +105,7 @@ def models(workspace: Workspace, arguments: argparse.Namespace) -> tuple[Seeds, 
     for (variant, (pair, centre)), ((source, seed), (label, spaces)) in product(VARIANTS.items(), sources.items()):
         name = f"DESM ({variant}, {source})"
         rerankers[name][seed], retriever = workspace.desm(spaces, pair, label, centre)
-        if source not in LESS:
+        if source not in LESS_TEXT:
             retrievers[name][seed] = retriever
     return dict(rerankers), dict(retrievers)
 

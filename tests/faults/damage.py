@@ -37,7 +37,7 @@ FOREIGN = (
     "made by another model",
     "but ForwardIndex",
     "docnos are not in",
-    "is not in",
+    "docno '",  # .. is not in
     "needs the counts of its words",
 )
 

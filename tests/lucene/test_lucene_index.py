@@ -3,6 +3,7 @@
 import functools
 import os
 import random
+import re
 import sys
 import threading
 import tomllib
@@ -113,7 +114,7 @@ def test_reads_beside_a_rebuild_are_right(kind, tmp_path):
     for thread in threads:
         thread.join()
     assert wrong == []
-    assert [said for said in complaints if "not in" not in said and "was rebuilt" not in said] == []
+    assert [said for said in complaints if not re.search("docnos? .*not in|was rebuilt", said)] == []
     assert min(completed[way] for way in range(7)) > 0
     assert sum(completed.values()) > len(complaints)
 

@@ -40,6 +40,7 @@ from pipelines.results.orderings import (
     BY_SIZE,
     LEVEL,
     ORDERINGS,
+    UNDECIDED,
     WITH_RECIPES,
     WITHOUT_SEED,
     Ordering,
@@ -343,6 +344,7 @@ def test_a_finding_is_undecided_only_if_zero_and_the_papers_difference_are_in_th
     assert {each.status for each in found} >= {"undecided", "not known"}
     for each in found:
         reason, (low, high), difference = each.orderings[0].reason, each.mean.interval, papers_difference(each)
+        assert (each.status == "undecided") == reason.startswith(UNDECIDED), each.orderings[0].says
         if each.status == "not known":
             assert difference is None or not (low < difference < high and low < 0 < high), each.orderings[0].says
         if each.status == "undecided":
