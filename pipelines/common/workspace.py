@@ -39,13 +39,14 @@ class Workspace:
         arguments: The arguments of the pipeline; results go to ``arguments.out``.
         pipeline: Name of the pipeline.
         collection: The dataset. All pipelines share its artifacts; each package version has its own.
+        others: More datasets that the artifacts depend on.
     """
 
-    def __init__(self, arguments: argparse.Namespace, pipeline: str, collection: Collection):
+    def __init__(self, arguments: argparse.Namespace, pipeline: str, collection: Collection, *others: Collection):
         self.arguments, self.pipeline, self.collection = arguments, pipeline, collection
         label = slug(collection.label)
         self.results = arguments.out / f"{pipeline}-{label}"
-        self.artifacts = arguments.out / "artifacts" / f"{label}-{fingerprint(collection)}"
+        self.artifacts = arguments.out / "artifacts" / "-".join([label, *map(fingerprint, [collection, *others])])
         self.results.mkdir(parents=True, exist_ok=True)
         self.artifacts.mkdir(parents=True, exist_ok=True)
         self.learned: set[str] = set()  # names of trained rankers

@@ -33,7 +33,7 @@ from typing import Literal
 import pandas as pd
 
 from pipelines.common.arguments import add_training, parsed, parser
-from pipelines.common.collection import load
+from pipelines.common.collection import Collection, load
 from pipelines.common.workspace import Workspace
 from pipelines.ssi import figures, paper
 from pipelines.ssi.evaluation import SETTINGS, Evaluation
@@ -72,8 +72,9 @@ def main() -> None:
     collection = load(arguments.dataset)
     if collection.train is None or collection.dev is None:
         raise SystemExit(f"{collection.name} lacks training or dev links, which SSI needs to learn and to stop early")
-    workspace = Workspace(arguments, "ssi", collection)
-    results = Results(workspace, arguments)
+    mates = [load(arguments.mates)] if arguments.mates else []
+    workspace = Workspace(arguments, "ssi", collection, *mates)
+    results = Results(workspace, arguments, *mates)
     for number in arguments.tables:
         getattr(results, f"save_table_{number}")()
     for number in arguments.figures:
@@ -168,10 +169,11 @@ class Results:
     Args:
         workspace: Where artifacts and results are.
         arguments: The arguments of the pipeline.
+        mates: The dataset whose judgements are the English page of each query, for Tables 9 and 10; None: the task's.
     """
 
-    def __init__(self, workspace: Workspace, arguments: argparse.Namespace):
-        self.workspace, self.arguments = workspace, arguments
+    def __init__(self, workspace: Workspace, arguments: argparse.Namespace, mates: Collection | None = None):
+        self.workspace, self.arguments, self.mates = workspace, arguments, mates
         docnos = [page["docno"] for page in workspace.documents()]
         task = LinkTask.of(workspace.collection, docnos, arguments.seed)
         self.all = task.with_texts(page_texts(workspace.documents())) if arguments.query == "page" else task
@@ -301,7 +303,7 @@ class Results:
         self._save(11, about, rankers, ROWS[11](rankers), self._evaluations(task, "-titles"))
 
     def _save_languages(self, number: int | str, limit: int | None) -> None:
-        languages = Languages.of(self.workspace, self.arguments, self.all)
+        languages = Languages.of(self.workspace, self.arguments, self.all, self.mates)
         rankers = LanguageRankers(self.workspace, self.arguments, languages)
         makers, evaluations = rankers.table(limit, finding=languages.finding), self._evaluations(languages.task)
         number = f"{number}, mates" if languages.finding else number

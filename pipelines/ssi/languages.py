@@ -12,7 +12,7 @@ import pyterrier as pt
 from scipy.sparse import coo_array
 
 import pt_neural as pn
-from pipelines.common.collection import SPLITS, Split, load
+from pipelines.common.collection import SPLITS, Collection, Split
 from pipelines.common.workspace import Workspace
 from pipelines.ssi.evaluation import Ranker
 from pipelines.ssi.rankers import LESS, Rankers, Row, over_vectors
@@ -44,16 +44,17 @@ class Languages:
         return replace(self, task=task, english=english, mates=self.mates[kept])
 
     @classmethod
-    def of(cls, workspace: Workspace, arguments: argparse.Namespace, task: LinkTask) -> "Languages":
-        """The languages of a task; the mates are those of another dataset, or else the task's own judgements."""
-        finding = arguments.mates is None
-        source = task.collection if finding else load(arguments.mates)
+    def of(
+        cls, workspace: Workspace, arguments: argparse.Namespace, task: LinkTask, mates: Collection | None
+    ) -> "Languages":
+        """The languages of a task; the judgements of another dataset are the mates, or else the task's own."""
+        finding, source = mates is None, mates or task.collection
         splits = [split for split in (getattr(source, name) for name in SPLITS) if split is not None]
-        mates = pd.concat([split.qrels for split in splits]).drop_duplicates("qid")
+        judged = pd.concat([split.qrels for split in splits]).drop_duplicates("qid")
         pages = page_texts(workspace.documents())
-        texts = mates.set_index("qid")["docno"].map(pages).dropna().to_dict()
+        texts = judged.set_index("qid")["docno"].map(pages).dropna().to_dict()
         if not finding:
-            task = LinkTask.of(task.collection, task.docnos, task.seed, mates)
+            task = LinkTask.of(task.collection, task.docnos, task.seed, judged)
         task = task.sample(arguments.queries)
         return cls(task, task.with_texts(texts), with_mates(source.train, texts), finding)
 

@@ -219,12 +219,14 @@ def test_a_folder_of_the_same_name_elsewhere_has_artifacts_and_runs_of_its_own(f
         ("qrels/more.tsv", "q0\td0\t1\n"),
     ],
 )
-def test_an_edited_folder_has_artifacts_and_runs_of_its_own(folder, arguments, tmp_path, file, line):
+@pytest.mark.parametrize("depends_on", ["itself", "another"])
+def test_an_edited_folder_has_artifacts_and_runs_of_its_own(folder, arguments, tmp_path, file, line, depends_on):
     place = shutil.copytree(folder, tmp_path / "edited")
+    names = [f"neural:folder:{path}" for path in ([place] if depends_on == "itself" else [folder, place])]
     run = pd.DataFrame({"qid": ["q1"], "docno": ["d1"], "score": [1.0], "rank": [0]})
 
     def workspace():
-        return Workspace(arguments, "duet", load(f"neural:folder:{place}"))
+        return Workspace(arguments, "duet", *map(load, names))
 
     first = workspace()
     first.runs().save_run("one", run)
