@@ -95,9 +95,11 @@ def choice_section(folders: Sequence[ResultFolder], pictures: Path) -> Iterator[
     """
     costs = costs_by_collection(folders)
     if costs:
+        unfinished = unfinished_rankers(folders)
         yield SECTION
-        yield markdown(choice_text(choice_table(costs), unfinished_rankers(folders))) + "\n"
-        yield UNFINISHED
+        yield markdown(choice_text(choice_table(costs), unfinished)) + "\n"
+        if unfinished:
+            yield UNFINISHED
         yield f"![Gain over BM25 against milliseconds a query]({pictures / PICTURE})\n"
 
 

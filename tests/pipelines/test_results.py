@@ -20,6 +20,7 @@ from pipelines.results import __main__ as results
 from pipelines.results import again
 from pipelines.results.choice import (
     choice_picture,
+    choice_section,
     choice_table,
     choice_text,
     costs_by_collection,
@@ -706,6 +707,17 @@ def test_costs_of_reranking_are_those_of_one_run_if_there_is_one(tmp_path, costs
     table = costs_by_collection(list(result_folders(tmp_path)))["cacm"]
     assert table.loc["DSSM", ["fit, s", "ms a query", "MB"]].tolist() == [60, 9, 21]
     assert table.loc["Duet", ["fit, s", "ms a query", "MB"]].tolist() == [100, 30, 5]
+
+
+@pytest.mark.parametrize("epochs", [2, 5])
+def test_the_choice_explains_its_marks_if_there_are_any(tmp_path, costs, epochs):
+    folder = save(tmp_path, "classics", "cacm", "runs", {"BM25": np.zeros(30)})
+    costs["cacm"].to_csv(folder / "costs.csv")
+    dev = [0.5, *[0.1] * epochs]
+    history = pd.DataFrame({"epoch": range(len(dev)), "system": "Duet", "seed": 1, "dev nDCG@10": dev})
+    history.to_csv(folder / "histories.csv", index=False)
+    section = "".join(choice_section(list(result_folders(tmp_path)), Path("pictures")))
+    assert ("| Duet † |" in section) == (UNFINISHED in section) == (epochs == 2)
 
 
 def test_the_picture_of_the_choice_names_each_ranker(costs):
