@@ -8,7 +8,7 @@ from matplotlib.ticker import FuncFormatter
 from pt_neural._pictures import fit_labels, new_figure
 from pt_neural.experiment.pictures import label_points
 
-SMALLEST = 15  # area of a point, in square points; each second of fitting adds one
+SMALLEST, LARGEST = 15, 200  # areas of points, in square points: of no time, and of the longest one
 
 
 def costs_figure(costs: pd.DataFrame, bm25: float, *, ylabel: str, title: str) -> Figure:
@@ -25,9 +25,10 @@ def costs_figure(costs: pd.DataFrame, bm25: float, *, ylabel: str, title: str) -
     figure.suptitle(f"{title}\nThe dashed line is BM25; the area of a point grows with the seconds of fitting")
     panels = figure.axes
     panels[0].set_ylabel(ylabel)
+    shares = costs["fit, s"] / max(1, costs["fit, s"].max())
     for ax, column, panel in zip(panels, ("alone", "mixed"), ("alone", "mixed with BM25"), strict=True):
         ax.axhline(bm25, color="grey", linestyle="--")
-        ax.scatter(costs["ms a query"], costs[column], SMALLEST + costs["fit, s"], alpha=0.5)
+        ax.scatter(costs["ms a query"], costs[column], SMALLEST + (LARGEST - SMALLEST) * shares, alpha=0.5)
         ax.set(xscale="log", xlabel="milliseconds a query", title=panel)
         ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         ax.xaxis.set_minor_formatter("")

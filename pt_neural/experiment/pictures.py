@@ -252,4 +252,5 @@ def _annotate(ax: "Axes", text: str, point: np.ndarray, place: np.ndarray, size:
     line = {"arrowstyle": "-", "color": "#999999", "linewidth": 0.6, "shrinkA": 0, "shrinkB": RADIUS}
     line["relpos"] = ((1 - across) / 2, (1 - up) / 2)  # where the text begins
     options = {"textcoords": "offset points", "size": size, "arrowprops": line if joined else None}
+    options["bbox"] = {"color": "white", "alpha": 0.7, "pad": 0, "linewidth": 0}  # so that it can be read over a line
     ax.annotate(text, point, tuple(place), **options, **sides)

@@ -727,6 +727,13 @@ def test_the_picture_of_the_choice_names_each_ranker(costs):
     assert alone.get_xscale() == "log"
 
 
+def test_points_grow_with_the_time_of_fitting_but_do_not_cover_the_picture(costs):
+    days = {name: table.assign(**{"fit, s": table["fit, s"] * 1e4}) for name, table in costs.items()}
+    for table in (costs, days):
+        small, large = choice_picture(table).axes[0].collections[0].get_sizes()
+        assert 0 < small < large < 300
+
+
 def test_the_papers_figures_stand_beside_their_orderings():
     figures = {each.full: paper_figures(each) for each in ORDERINGS}
     assert figures["the Duet is better than its local part"] == "0.530 against 0.451"
