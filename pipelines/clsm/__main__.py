@@ -58,7 +58,8 @@ def main() -> None:
             tables.save(6, rows, {dssm.name: "α", window_name(clsm.name, 1): "β"})
         contexts = context_table(rankers.models[clsm.name][arguments.seeds[0]], collection.test.judged["query"])
         contexts = contexts.astype({"similarity": float}).round(3)  # a float32 would be written with all its digits
-        about = f"Table 2. {workspace.collection.label}, words in context, the first seed"
+        contexts = contexts.rename(columns={"similarity": clsm.name})  # which tells it from that of another CLSM
+        about = f"Table 2. {workspace.collection.label}, cosines of words in context, the first seed"
         workspace.save_table("table2", contexts, about)
         grades = {setting: tables.save_top_grades(setting, clsm.name, dssm.name) for setting in SETTINGS}
     rankers.save_histories()

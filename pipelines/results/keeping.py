@@ -1,5 +1,6 @@
 """The small files of results that stay in the repository: values by query and seed, tables, and how they were made."""
 
+import re
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -93,9 +94,9 @@ def _drop_tables(place: Path, changed: set[str]) -> None:
 
 
 def _systems_of(table: Path) -> set[str]:
-    """The systems that a table may have as rows or as columns; a pair of systems is both."""
+    """The systems that a table may have as rows or as columns; a cell may name two, such as "DSSM & BM25"."""
     frame = pd.read_csv(table, dtype=str, keep_default_na=False)
-    return {name for cell in (*frame.columns, *frame.to_numpy().ravel()) for name in cell.split(" & ")}
+    return {name for cell in (*frame.columns, *frame.to_numpy().ravel()) for name in re.split(r" [&\\] ", cell)}
 
 
 def _of_other_seeds(earlier: pd.Series, new: pd.Series) -> pd.Series:

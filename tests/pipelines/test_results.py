@@ -474,14 +474,17 @@ def test_a_table_stays_where_systems_have_the_same_values_and_where_the_new_one_
     bm25 = {"BM25": np.linspace(0, 1, 30), "SDM": np.linspace(1, 0, 30)}
     folder = save(first, "duet", "cacm", "runs", bm25 | {"DRMM, seed 1": bm25["BM25"] / 3})
     (folder / "table2-differences.csv").write_text("system,baseline\nDRMM,SDM\nDRMM,BM25\n")
+    (folder / "grades.csv").write_text("DRMM \\ BM25,0\n0,7\n")
     assert keep(first, kept) == ["duet-cacm"]
     folder = save(second, "duet", "cacm", "runs", bm25 | {"Local, seed 1": bm25["BM25"] / 2})
     settings = json.loads((folder / "settings.json").read_text())
     (folder / "settings.json").write_text(json.dumps(settings | {"command": "python -m pipelines.duet --models local"}))
     (folder / "table2-differences.csv").write_text("system,baseline\nLocal,BM25\n")
+    (folder / "grades.csv").write_text("Local \\ BM25,0\n0,8\n")
     for _ in range(2):  # the second time, the command is known
         keep(second, kept)
         assert (kept / "duet-cacm" / "table2-differences.csv").read_text().endswith("DRMM,SDM\nDRMM,BM25\n")
+        assert (kept / "duet-cacm" / "grades.csv").read_text().endswith("0,7\n")
 
 
 def test_the_page_of_the_repository_is_that_of_its_kept_results(tmp_path, kept_folders):
