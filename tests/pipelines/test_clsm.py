@@ -261,12 +261,12 @@ def test_lengths_are_counted_in_words(tmp_path):
 @pytest.mark.long
 def test_table_2_has_the_nearest_and_furthest_contexts(results):
     table = pd.read_csv(results / "table2.csv")
-    assert table.columns.tolist() == ["word", "first", "context", "CLSM (J=50)"]
+    assert table.columns.tolist() == ["word", "first", "context", "CLSM (J=4)"]
     for (word, first), rows in table.groupby(["word", "first"]):
         assert first.split()[1] == word
         assert all(context.split()[1] == word for context in rows["context"])
-        assert rows["CLSM (J=50)"].is_monotonic_decreasing
-        assert rows["CLSM (J=50)"].between(-1, 1).all()
+        assert rows["CLSM (J=4)"].is_monotonic_decreasing
+        assert rows["CLSM (J=4)"].between(-1, 1).all()
 
 
 def test_words_with_most_contexts_are_compared_with_their_most_frequent_one():
