@@ -104,9 +104,9 @@ COMMANDS = """\
 `make results` repeats these commands and writes this page. Interrupted pipelines go on where they stopped;
 `benchmarks/quality.py` starts over, and needs `PT_NEURAL_MATCHZOO`, the Python of an environment with matchzoo-py.
 `$PT_NEURAL_COLLECTIONS` is a folder of collections in the BEIR layout, and `neural:pydocs` is made from installed
-packages. Minutes are wall-clock time with one thread, beside other work on two cores. Word embeddings that are trained
-with several threads are not exactly repeatable: in a new folder, figures of rankers that use them may differ by a
-hundredth or two.
+packages. Minutes are wall-clock time with one thread, beside other work on two cores, and sometimes on the same one.
+Word embeddings that are trained with several threads are not exactly repeatable: in a new folder, figures of rankers
+that use them may differ by a hundredth or two.
 """
 SSI_TABLES = {  # with what the files of their tables and runs end with
     "1": ("Table 1, limited dictionary, documents as queries", "collection"),

@@ -94,7 +94,7 @@ def _drop_tables(place: Path, changed: set[str]) -> None:
 
 
 def _systems_of(table: Path) -> set[str]:
-    """The systems that a table may have as rows or as columns; a cell may name two, such as "DSSM & BM25"."""
+    """The systems that a table may have as rows or as columns; a cell may name two, joined by "&" or a backslash."""
     frame = pd.read_csv(table, dtype=str, keep_default_na=False)
     return {name for cell in (*frame.columns, *frame.to_numpy().ravel()) for name in re.split(r" [&\\] ", cell)}
 

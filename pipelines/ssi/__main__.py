@@ -72,7 +72,7 @@ def main() -> None:
     collection = load(arguments.dataset)
     if collection.train is None or collection.dev is None:
         raise SystemExit(f"{collection.name} lacks training or dev links, which SSI needs to learn and to stop early")
-    mates = [load(arguments.mates)] if arguments.mates else []
+    mates = [] if arguments.mates is None else [load(arguments.mates)]
     workspace = Workspace(arguments, "ssi", collection, *mates)
     results = Results(workspace, arguments, *mates)
     for number in arguments.tables:
