@@ -29,6 +29,7 @@ from pt_neural.text import tokenise
 
 SplitText = Literal["stems", "words"]
 SETTINGS = "settings.json"
+TIMES = "seconds.json"  # command -> its seconds so far
 PSEUDO_DEV = 500  # pseudo-queries at most to stop training by
 
 
@@ -50,13 +51,18 @@ class Workspace:
         self.results.mkdir(parents=True, exist_ok=True)
         self.artifacts.mkdir(parents=True, exist_ok=True)
         self.learned: set[str] = set()  # names of trained rankers
-        self._started = time.perf_counter() - self._earlier_seconds()
+        self._started = time.perf_counter() - self._times().get(self._command, 0.0)
 
-    def _earlier_seconds(self) -> float:
-        """The seconds that earlier runs of the same command recorded; this one may go on where they stopped."""
-        path = self.results / SETTINGS
-        earlier = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        return earlier.get("seconds", 0.0) if earlier.get("command") == self._command else 0.0
+    def _times(self) -> dict[str, float]:
+        path = self.results / TIMES
+        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+    def _record_time(self) -> float:
+        """The seconds of this command so far, recorded because it may be interrupted and go on where it stopped."""
+        seconds = round(time.perf_counter() - self._started, 1)
+        times = as_json({**self._times(), self._command: seconds})
+        write_whole(self.results / TIMES, lambda file: file.write(times))
+        return seconds
 
     @property
     def _command(self) -> str:
@@ -93,6 +99,7 @@ class Workspace:
             with suppress(FileExistsError):  # another pipeline may have built it meanwhile
                 build(path)
             self._seconds(name).write_text(f"{time.perf_counter() - started:.3f}\n", encoding="utf-8")
+            self._record_time()
         return load(path)
 
     def _seconds(self, name: str) -> Path:
@@ -321,7 +328,7 @@ class Workspace:
             "arguments": {name: value for name, value in vars(self.arguments).items() if name != "seed"},
             "chosen": chosen,
             "packages": package_versions(),
-            "seconds": round(time.perf_counter() - self._started, 1),
+            "seconds": self._record_time(),
         }
         (self.results / SETTINGS).write_text(as_json(settings), encoding="utf-8")
 

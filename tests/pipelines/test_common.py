@@ -304,6 +304,18 @@ def test_seconds_are_those_of_the_same_command_alone(folder, arguments, monkeypa
     assert seconds[2] < seconds[1]
 
 
+def test_an_interrupted_command_keeps_the_seconds_of_what_it_built(folder, arguments, monkeypatch):
+    collection, times = load(f"neural:folder:{folder}"), []
+    monkeypatch.setattr(sys, "argv", ["duet"])
+    Workspace(arguments, "duet", collection).built("one", lambda path: time.sleep(0.3) or path.mkdir(), Path)
+    for options in (["--depth", "10"], []):  # another command between them changes nothing
+        monkeypatch.setattr(sys, "argv", ["duet", *options])
+        workspace = Workspace(arguments, "duet", collection)
+        workspace.save_settings()
+        times.append(json.loads((workspace.results / "settings.json").read_text())["seconds"])
+    assert times[0] < 0.3 <= times[1]
+
+
 @pytest.mark.parametrize("pipeline", [checkpoints, recipes, settings])
 def test_a_pipeline_that_trains_once_refuses_more_seeds(run, capsys, pipeline):
     with pytest.raises(SystemExit):
