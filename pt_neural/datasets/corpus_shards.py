@@ -23,6 +23,7 @@ from pt_neural.datasets.documents import read_documents, with_bar
 KIND = {"type": "corpus_shards", "format": "pt_neural"}
 DOCNO_NAMES = ("docno", "_id", "id")  # the first of them that a record has names its document
 _STEP = 4096  # lines between two offsets that are kept of a file
+_BLOCK = 2**20  # bytes that are read at a time
 
 
 class CorpusShards:
@@ -37,7 +38,7 @@ class CorpusShards:
             - JSON Lines files, plain or gzipped, as a path, a list of paths, or a pattern such as ``"corpus/*.jsonl"``:
               a line is a document with a ``docno`` (or ``_id``, or ``id``) and text fields, as in BEIR;
             - a folder: all its files ``*.jsonl`` and ``*.jsonl.gz``, or only ``corpus.jsonl[.gz]`` in BEIR's layout;
-            - files in TREC's SGML, with ``format="trec"``;
+            - files in TREC's SGML, with ``format="trec"``, also in folders of a folder;
             - ``"irds:NAME"``, a collection of ``ir_datasets``.
         documents_per_shard: The most documents of a shard. Default: a million.
         shards: The number of shards, in place of their size.
@@ -65,7 +66,7 @@ class CorpusShards:
         if isinstance(source, str) and source.startswith("irds:"):
             self._sources: list[Any] = [_Collection(source)]
         elif format == "trec":
-            self._sources = [_TrecFile(path) for path in _files(source, ("*",))]
+            self._sources = [_TrecFile(path) for path in _files(source, ("**/*",))]
         elif format == "jsonl":
             self._sources = [_LinesFile(path) for path in _files(source, ("*.jsonl", "*.jsonl.gz"))]
         else:
@@ -154,7 +155,9 @@ class _Collection:
 
     def __init__(self, name: str):
         self.name = name
-        self._count = pt.get_dataset(name).irds_ref().docs_count()
+        collection = pt.get_dataset(name).irds_ref()
+        counted = collection.docs_count()  # None if ir_datasets has neither its metadata nor its documents at hand
+        self._count = sum(1 for _ in collection.docs_iter()) if counted is None else counted
 
     def __len__(self) -> int:
         return self._count
@@ -233,6 +236,13 @@ class _TrecFile(_File):
     def __init__(self, path: Path):
         super().__init__(path)
         self._count = sum(1 for _ in self._parse())
+        self._checksum = 0
+        with path.open("rb") as file:
+            while block := file.read(_BLOCK):
+                self._checksum = zlib.crc32(block, self._checksum)
+
+    def identity(self) -> list[Any]:
+        return [*super().identity(), self._checksum]
 
     def __len__(self) -> int:
         return self._count
@@ -258,11 +268,12 @@ def _files(source: str | os.PathLike | Sequence[str | os.PathLike], patterns: Se
         path = Path(source).expanduser()
         if path.is_dir():
             whole = [path / name for name in ("corpus.jsonl", "corpus.jsonl.gz") if (path / name).exists()]
-            found = whole[:1] or sorted({file for pattern in patterns for file in path.glob(pattern)})
+            matches = chain.from_iterable(path.glob(pattern) for pattern in patterns)
+            found = whole[:1] or sorted({match for match in matches if match.is_file()})
         elif path.exists():
             found = [path]
         else:
-            found = sorted(path.parent.glob(path.name))
+            found = list(chain.from_iterable(_files(match, patterns) for match in sorted(path.parent.glob(path.name))))
     if not found:
         raise FileNotFoundError(f"no file of documents at {source!r:.200}")
     return [file.absolute() for file in found]

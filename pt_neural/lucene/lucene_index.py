@@ -99,6 +99,8 @@ class LuceneIndex(SearchableIndex, pt.Indexer):
                 document generator, ``threads`` (4) the number of files read at a time, and ``options`` a list of
                 other options of IndexCollection, such as ``["-impact", "-pretokenized"]`` for :meth:`impact`.
 
+        Anserini leaves out what follows in a file that it cannot read to its end; a warning then says so.
+
         Raises:
             ValueError: If Anserini refuses an option or finds no documents, or if one of ``options`` changes how text
                 is analysed, which queries would not follow: that is what ``stemmer`` and ``stopwords`` are for.

@@ -3,6 +3,7 @@ import json
 import pickle
 from itertools import chain
 
+import ir_datasets
 import pandas as pd
 import pytest
 
@@ -84,9 +85,30 @@ def test_trec_files(tmp_path):
     found = list(chain.from_iterable(shards.shard(i) for i in range(len(shards))))
     assert [document["docno"] for document in found] == [f"T{i}" for i in range(7)] + [f"U{i}" for i in range(7)]
     assert found[3]["text"].split() == ["words", "of", "3"]
+    identity = shards.identity()
+    (tmp_path / "a.trec").write_text(text.replace("words of 3", "words of 4"))  # as many bytes
+    assert pn.CorpusShards(tmp_path, format="trec", documents_per_shard=5).identity() != identity
     (tmp_path / "b.gz").write_bytes((tmp_path / "b.gz").read_bytes()[:-20])
     with pytest.raises(ValueError, match=r"b\.gz: broken gzip .* download the file again"):
         pn.CorpusShards(tmp_path, format="trec")
+
+
+def test_trec_files_may_lie_in_folders_of_a_folder(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / "disk" / name).mkdir(parents=True)
+        text = f"<DOC>\n<DOCNO> {name} </DOCNO>\n<TEXT>\nwords\n</TEXT>\n</DOC>\n"
+        (tmp_path / "disk" / name / "1").write_text(text)
+    for source in (tmp_path / "disk", tmp_path / "disk" / "*"):
+        shards = pn.CorpusShards(source, format="trec", shards=2)
+        assert [document["docno"] for document in shards] == ["a", "b"]
+        assert [name for name, *_ in shards.identity()["sources"]] == ["1", "1"]
+
+
+def test_a_collection_of_ir_datasets_that_has_not_been_counted(tmp_path):
+    (tmp_path / "documents.tsv").write_text("d1\tokapi\nd2\tgiraffe\n")
+    ir_datasets.registry.register("uncounted", ir_datasets.create_dataset(docs_tsv=str(tmp_path / "documents.tsv")))
+    assert ir_datasets.load("uncounted").docs_count() is None
+    assert [document["docno"] for document in pn.CorpusShards("irds:uncounted", shards=2).shard(1)] == ["d2"]
 
 
 def test_any_documents_can_be_spooled(tmp_path):

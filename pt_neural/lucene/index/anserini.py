@@ -1,5 +1,6 @@
 """Anserini's own indexing program, for collections in formats that it knows: TREC, HTML, WARC and others."""
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pyterrier as pt
 from pt_neural._artifacts import atomic_directory, write_metadata
 from pt_neural.lucene.index.analysis import Analysis
 from pt_neural.lucene.index.reader import keep_docnos
-from pt_neural.lucene.java.jvm import in_java, java_class
+from pt_neural.lucene.java.jvm import as_interface, in_java, java_class
 
 KIND = {"type": "sparse_index", "format": "anserini"}
 POLLING_INTERVAL = 200  # milliseconds between two looks at a running build
@@ -45,11 +46,17 @@ def index_collection(
         flags += analysis.as_options(directory)
         flags += storage_flags(positions=positions, vectors=vectors, raw=raw)
         _require_same_analysis(flags, options)
-        count = _run([*flags, *options], verbose)
-        if not count or not any(directory.glob("segments_*")):
+        errors = _run([*flags, *options], verbose)
+        count = keep_docnos(directory) if any(directory.glob("segments_*")) else 0
+        if not count:
             raise ValueError(f"Anserini's {collection} found no documents in {input}; Java's messages say more")
-        keep_docnos(directory)
         write_metadata(directory, **KIND, documents=count, analysis=settings)
+    if errors:
+        warnings.warn(
+            f"Anserini went on after errors, so documents are missing from {path}, which has {count:,}; Java's "
+            f"messages say why: {' '.join(errors.split()):.1000}",
+            stacklevel=3,
+        )
 
 
 def storage_flags(*, positions: bool, vectors: bool, raw: bool) -> list[str]:
@@ -83,8 +90,37 @@ def _require_same_analysis(flags: Sequence[str], options: Sequence[str]) -> None
         )
 
 
-def _run(flags: Sequence[str], verbose: bool) -> int:
-    """Build in a Java thread, so that Ctrl-C and other Python threads get their turn; returns the number indexed."""
+def _run(flags: Sequence[str], verbose: bool) -> str:
+    """Build, and return what Anserini logs as errors: at a file that it cannot read, it goes on to the next one."""
+    logger, appender, errors = _log_errors()
+    try:
+        _build(flags, verbose)
+        return in_java(errors.toString)()
+    finally:
+        in_java(logger.removeAppender)(appender)
+
+
+@in_java
+def _log_errors() -> tuple[Any, Any, Any]:
+    """The logger of Anserini's indexer, an appender that gets its errors, and the Java writer that gathers them."""
+    level, filters = "org.apache.logging.log4j.Level", "org.apache.logging.log4j.core.filter.ThresholdFilter"
+    result = java_class("org.apache.logging.log4j.core.Filter$Result")
+    only_errors = java_class(filters).createFilter(java_class(level).ERROR, result.ACCEPT, result.DENY)
+    errors = java_class("java.io.StringWriter")()
+    appender = java_class("org.apache.logging.log4j.core.appender.WriterAppender").createAppender(
+        None, only_errors, errors, f"pt_neural-{id(errors)}", False, True
+    )
+    appender.start()
+    loader = java_class("java.lang.ClassLoader").getSystemClassLoader()  # Java's classes log in the context of theirs
+    context = java_class("org.apache.logging.log4j.LogManager").getContext(loader, False)
+    logger = context.getLogger("io.anserini.index.AbstractIndexer")
+    logger = as_interface("org.apache.logging.log4j.core.Logger", logger)
+    logger.addAppender(appender)
+    return logger, appender, errors
+
+
+def _build(flags: Sequence[str], verbose: bool) -> None:
+    """Build in a Java thread, so that Ctrl-C and other Python threads get their turn."""
     program, thread = _start(flags)
     bar = pt.tqdm(desc="indexing", unit=" documents", disable=not verbose)
     try:
@@ -97,7 +133,6 @@ def _run(flags: Sequence[str], verbose: bool) -> int:
         raise
     finally:
         bar.close()
-    return _count(program)
 
 
 @in_java

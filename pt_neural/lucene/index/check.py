@@ -3,15 +3,14 @@
 from pathlib import Path
 
 from pt_neural._files import ArtifactError
-from pt_neural.lucene.java.jvm import in_java, java_class
+from pt_neural.lucene.java.jvm import in_java, java_class, java_path
 
 
 @in_java
 def check_index(path: Path) -> None:
     """Raise ArtifactError if Lucene's CheckIndex finds a damaged file; nothing is changed."""
-    location = java_class("java.nio.file.Paths").get(str(path))
     no_lock = java_class("org.apache.lucene.store.NoLockFactory").INSTANCE
-    directory = java_class("org.apache.lucene.store.FSDirectory").open(location, no_lock)
+    directory = java_class("org.apache.lucene.store.FSDirectory").open(java_path(path), no_lock)
     try:
         checker = java_class("org.apache.lucene.index.CheckIndex")(directory)
         try:

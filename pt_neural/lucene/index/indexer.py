@@ -31,7 +31,7 @@ from pt_neural.lucene.java.handles import (
     signature,
 )
 from pt_neural.lucene.java.jackson import MAPPER, json_mapper
-from pt_neural.lucene.java.jvm import MORE_HEAP, in_java, java_class, refuse_if_out_of_files
+from pt_neural.lucene.java.jvm import MORE_HEAP, in_java, java_class, java_path, refuse_if_out_of_files
 from pt_neural.text.tokens import join_fields
 
 CHUNK, CHUNK_BYTES = 500, 16_000_000  # documents per Java call, and bytes of their JSON
@@ -229,8 +229,7 @@ class LuceneWriter:
         config = java_class("org.apache.lucene.index.IndexWriterConfig")(self.analysis.to_java())
         config.setRAMBufferSizeMB(float(self.settings.memory or _default_memory()))
         config.setUseCompoundFile(False)
-        location = java_class("java.nio.file.Paths").get(str(self.directory))
-        directory = java_class("org.apache.lucene.store.FSDirectory").open(location)
+        directory = java_class("org.apache.lucene.store.FSDirectory").open(java_path(self.directory))
         self.java = self._open(directory, config)
         self.chunk_bytes = min(CHUNK_BYTES, _heap() // 16)
         add = method(_WRITER, "addDocument", "long", "java.lang.Iterable").bindTo(self.java)

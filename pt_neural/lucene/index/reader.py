@@ -34,7 +34,7 @@ from pt_neural.lucene.java.handles import (
     signature,
     static,
 )
-from pt_neural.lucene.java.jvm import in_java, java_class, naming
+from pt_neural.lucene.java.jvm import in_java, java_class, java_path, naming
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -247,8 +247,7 @@ def _open(parts: Sequence[Path]) -> Any:
 
 @in_java
 def _open_part(path: Path) -> Any:
-    location = java_class("java.nio.file.Paths").get(str(path))
-    directory = java_class("org.apache.lucene.store.FSDirectory").open(location)
+    directory = java_class("org.apache.lucene.store.FSDirectory").open(java_path(path))
     with naming(path):
         return java_class("org.apache.lucene.index.DirectoryReader").open(directory)
 
@@ -296,12 +295,14 @@ def write_docnos(java: Any, folder: Path) -> DocnoTable:
 
 
 @in_java
-def keep_docnos(path: Path) -> None:
-    """Write the docnos of a new index beside it, so that it opens at once."""
+def keep_docnos(path: Path) -> int:
+    """Write the docnos of a new index beside it, so that it opens at once; returns the number of documents."""
     (path / DOCNOS_FOLDER).mkdir()
     java = _open_part(path)
     try:
-        write_docnos(java, path / DOCNOS_FOLDER)
+        if java.numDocs():  # else it has no field either
+            write_docnos(java, path / DOCNOS_FOLDER)
+        return java.numDocs()
     finally:
         java.close()
 

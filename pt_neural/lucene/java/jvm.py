@@ -173,6 +173,11 @@ def _out_of_files() -> bool:
     return False
 
 
+def java_path(path: Path) -> Any:
+    """A path for Java, by its bytes: in a locale like C, Java cannot encode a name with other letters than ASCII."""
+    return java_class("java.nio.file.Paths").get(java_class("java.net.URI").create(path.absolute().as_uri()))
+
+
 def as_interface(name: str, value: Any) -> Any:
     """Cast a Java object to the public interface or class ``name``."""
     return _jnius.cast(name, value)

@@ -1,6 +1,7 @@
 """Feedback by Anserini: retrieve, expand the query by terms of the best documents, and retrieve again."""
 
 import itertools
+import operator
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pandas as pd
 
-from pt_neural._arguments import checked_choice
+from pt_neural._arguments import checked_choice, checked_number
 from pt_neural._frames import Hits
 from pt_neural.lucene.index.directory import IndexDirectory
 from pt_neural.lucene.java.handles import clean
@@ -84,7 +85,7 @@ class FeedbackQueries:
 
     def _best(self, lucene: Any, query: Any) -> Any:
         by_docno = java_class("io.anserini.search.SearchCollection").BREAK_SCORE_TIES_BY_DOCID
-        return lucene.search(query, min(self.fb_docs, max(len(self.index.reader), 1)), by_docno, True)
+        return lucene.search(query, min(operator.index(self.fb_docs), max(len(self.index.reader), 1)), by_docno, True)
 
 
 def _top_documents(hits: Hits) -> Any:
@@ -112,10 +113,8 @@ class FeedbackRetriever(RetrieverOverBase):
     rewrites_by: ClassVar[type["FeedbackRewriter"]]
 
     def __init__(self, index: IndexDirectory, *, fb_docs: int, fb_terms: int, **options: Any):
-        if min(fb_docs, fb_terms) < 1:
-            raise ValueError(f"fb_docs={fb_docs}, fb_terms={fb_terms}, but feedback needs at least one of each")
-        self.fb_docs = fb_docs
-        self.fb_terms = fb_terms
+        self.fb_docs = checked_number("fb_docs", fb_docs, int, least=1)
+        self.fb_terms = checked_number("fb_terms", fb_terms, int, least=1)
         super().__init__(index, **options)
 
     def rewriter(self, *, keep_documents: bool = False) -> "FeedbackRewriter":

@@ -4,7 +4,7 @@ import copy
 import operator
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -213,8 +213,8 @@ def query_texts(queries: pd.DataFrame) -> list[str]:
 
 
 def query_weights(queries: pd.DataFrame) -> list[dict[str, float]]:
-    """The column ``query_toks``, with no terms where it holds no dict."""
-    return [weights if isinstance(weights, dict) else {} for weights in queries["query_toks"]]
+    """The column ``query_toks``, with no terms where it holds no mapping."""
+    return [weights if isinstance(weights, Mapping) else {} for weights in queries["query_toks"]]
 
 
 def _at_least_one(num_results: int) -> int:

@@ -1,5 +1,6 @@
 """RM3: the second query is the first one interpolated with a relevance model of the best documents."""
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -33,7 +34,7 @@ class RM3Queries(FeedbackQueries):
     def reranker(self) -> Any:
         """Anserini's implementation."""
         analyzer, no_class, filter_terms = self.index.analysis.to_java(), None, True
-        fb_terms, fb_docs = (min(number, MOST) for number in (self.fb_terms, self.fb_docs))
+        fb_terms, fb_docs = (min(operator.index(number), MOST) for number in (self.fb_terms, self.fb_docs))
         return java_class("io.anserini.rerank.lib.Rm3Reranker")(
             analyzer, no_class, self.field, fb_terms, fb_docs, self.original_weight, False, filter_terms
         )

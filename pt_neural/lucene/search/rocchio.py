@@ -1,5 +1,6 @@
 """Rocchio's feedback: the second query is the first one moved towards the mean of the best documents."""
 
+import operator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -20,7 +21,7 @@ class RocchioQueries(FeedbackQueries):
     def reranker(self) -> Any:
         """Anserini's implementation."""
         analyzer, no_class, gamma, negative = self.index.analysis.to_java(), None, 0.0, False
-        numbers = [min(number, MOST) for number in (self.fb_terms, self.fb_docs)]
+        numbers = [min(operator.index(number), MOST) for number in (self.fb_terms, self.fb_docs)]
         return java_class("io.anserini.rerank.lib.RocchioReranker")(
             analyzer, no_class, self.field, *numbers, 1, 1, self.alpha, self.beta, gamma, False, negative
         )

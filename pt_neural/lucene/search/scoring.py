@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -112,7 +113,7 @@ def search(
     Equal scores are in descending order of docno, even at the cut: of the documents that tie for the last places, those
     with the largest docnos are returned.
     """
-    num_results = min(num_results, max(len(reader), 1))
+    num_results = min(operator.index(num_results), max(len(reader), 1))  # pt.GridSearch may set NumPy's integers
     search_chunk = _search_chunk if builder.slow else in_java(_search_chunk)
     for chunk in in_chunks(len(queries), CHUNK, label=progress):
         with naming(reader.path):

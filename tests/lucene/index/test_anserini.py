@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+import warnings
 
 import pytest
 
@@ -60,6 +61,24 @@ def test_what_anserini_does_not_know(tmp_path):
     with pytest.raises(ValueError, match="found no documents"):
         index.index_collection("HtmlCollection", source, verbose=False)
     assert list(tmp_path.iterdir()) == [source]
+
+
+def test_a_file_that_cannot_be_read_to_its_end_is_said(tmp_path):
+    source = tmp_path / "source"
+    source.mkdir()
+    lines = [json.dumps({"id": f"d{i}", "contents": "okapi"}) for i in range(4)]
+    (source / "a.jsonl").write_text("\n".join([*lines[:2], "broken", lines[2]]))
+    (source / "b.jsonl").write_text(lines[3])
+    index = LuceneIndex(tmp_path / "index")
+    with pytest.warns(UserWarning, match=r"went on after errors.*which has [23]; .*Unrecognized token 'broken'"):
+        index.index_collection("JsonCollection", source, verbose=False)
+    assert "d3" in index.docnos()  # of the other file, Anserini's parser may have read a line ahead
+    assert json.loads((index.path / "pt_meta.json").read_text())["documents"] == len(index)
+    (source / "a.jsonl").write_text("\n".join(lines[:3]))
+    with warnings.catch_warnings():  # what another build logged is not said again
+        warnings.simplefilter("error")
+        index.index_collection("JsonCollection", source, overwrite=True, verbose=False)
+    assert len(index) == 4
 
 
 @pytest.mark.parametrize(

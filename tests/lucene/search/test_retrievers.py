@@ -1,7 +1,9 @@
 import math
+import os
 import pickle
 import subprocess
 import sys
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -10,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pt_neural import LuceneIndex
+from pt_neural import LatentConceptExpansion, LuceneIndex
 
 OKAPI = [
     {"docno": "d1", "text": "okapi okapi river"},
@@ -142,7 +144,7 @@ IMPOSSIBLE = {
 @pytest.mark.parametrize("method", IMPOSSIBLE)
 def test_impossible_settings_are_refused_at_once(index, method):
     for options in IMPOSSIBLE[method]:
-        with pytest.raises(ValueError, match=f"{next(iter(options))}="):
+        with pytest.raises(ValueError, match=f"{next(iter(options))}(=| must be )"):
             getattr(index, method)(**options)
 
 
@@ -189,6 +191,45 @@ def test_grid_search_sets_attributes(index, topics):
     bm25 = index.bm25()
     pt.GridSearch(bm25, {bm25: {"k1": [0.1, 2.0], "b": [0.1]}}, topics, qrels, "map", verbose=False)
     assert scores(bm25.search("okapi")) == scores(index.bm25(k1=bm25.k1, b=bm25.b).search("okapi"))
+
+
+def test_grid_search_takes_numpys_integers(index, topics):
+    qrels = pd.DataFrame({"qid": ["q1"], "docno": ["d1"], "label": [1]})
+    lce = LatentConceptExpansion(index)
+    grids = {index.bm25(): "num_results", index.rm3(): "fb_docs", index.rocchio(): "fb_terms", lce: "fb_docs"}
+    for transformer, name in grids.items():
+        pipeline = (
+            transformer if name == "num_results" else transformer >> index.sdm() if transformer is lce else transformer
+        )
+        grid = {transformer: {name: np.arange(1, 3)}}
+        pt.GridSearch(pipeline, grid, topics, qrels, "map", verbose=False)
+        assert isinstance(getattr(transformer, name), np.integer)
+        assert len(pipeline(topics)) > 0
+
+
+def test_any_mapping_has_the_weights_of_a_query(index):
+    rows = [pd.DataFrame({"qid": ["q1"], "query_toks": [kind({"okapi": 2.0})]}) for kind in (MappingProxyType, dict)]
+    found, expected = (index.bm25()(frame) for frame in rows)
+    assert len(found) == 1
+    assert found["score"].tolist() == expected["score"].tolist()
+
+
+ANY_LOCALE = """
+import sys
+from pt_neural import LuceneIndex, verify
+index = LuceneIndex(sys.argv[1] + "/\\u00fc % 1").index([{"docno": "d1", "text": "okapi"}], verbose=False)
+verify(index.path)
+print(*index.bm25().search("okapi")["docno"])
+"""
+
+
+@pytest.mark.long
+def test_paths_may_have_letters_that_the_locale_has_not(tmp_path):
+    command = [sys.executable, "-c", ANY_LOCALE, tmp_path]
+    environment = {**os.environ, "LC_ALL": "C"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.stdout == "d1\n", done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["\u00fc % 1"]
 
 
 LONG_QUERY = """

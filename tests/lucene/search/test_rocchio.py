@@ -70,7 +70,7 @@ def test_impossible_settings_are_refused(okapis):
         ({"alpha": -1}, "alpha must be at least 0"),
         ({"beta": -1}, "beta must be at least 0"),
         ({"alpha": 0, "beta": 0}, "leaves no query"),
-        ({"fb_terms": 0}, "at least one of each"),
+        ({"fb_terms": 0}, "fb_terms must be at least 1"),
     ):
         with pytest.raises(ValueError, match=message):
             okapis.rocchio(**settings)
