@@ -532,6 +532,7 @@ def evaluate(
 
     from pt_neural._evaluation import parse_measure
     from pt_neural.command_line import sources
+    from pt_neural.experiment.statistics import experiment_test
 
     if baseline is not None and (baseline not in runs or per_query):
         raise click.UsageError("--baseline must be one of RUNS, and goes without --per-query")
@@ -547,7 +548,11 @@ def evaluate(
         parsed,
         names=[run.stem for run in runs],
         perquery=per_query,
-        **({} if baseline is None else {"baseline": runs.index(baseline), "correction": "holm"}),
+        **(
+            {}
+            if baseline is None
+            else {"baseline": runs.index(baseline), "correction": "holm", "test": experiment_test}
+        ),
     )
     if not per_query:  # measures in the order in which they were asked for
         frame = frame[["name", *(str(each) for each in parsed), *frame.columns[1 + len(parsed) :]]]

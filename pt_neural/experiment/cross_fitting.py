@@ -1,5 +1,6 @@
 """Cross-fitting: each fold of the queries is ranked by a pipeline fitted and tuned on the others."""
 
+import csv
 import itertools
 import json
 import os
@@ -13,7 +14,7 @@ import pandas as pd
 import pyterrier as pt
 from ir_measures import nDCG
 
-from pt_neural._arguments import checked_choice, checked_number
+from pt_neural._arguments import checked_choice
 from pt_neural._artifacts import atomic_directory, read_metadata, write_metadata
 from pt_neural._evaluation import RunEvaluator, direction, parse_measure
 from pt_neural._files import ArtifactError, read_json, read_object, reading, replacing, write_json
@@ -118,7 +119,6 @@ def cross_fit(
         fitted = pn.experiment.cross_fit(pipeline, topics, qrels, folds=5, grid={dssm: {"layers": [(300, 128), (50,)]}})
         pt.Experiment([bm25, fitted], topics, qrels, [AP, nDCG @ 20], names=["BM25", "DSSM"])
     """
-    folds = folds if isinstance(folds, pd.DataFrame | Mapping) else checked_number("folds", folds, int, least=2)
     verbose = checked_choice("verbose", verbose, (True, False))
     require_columns(topics, ("qid",), "the frame of topics")
     qrels = with_numeric_labels(qrels, "qrels")
@@ -349,7 +349,7 @@ class _Part:
         with atomic_directory(self.path, overwrite=True, **_KIND) as directory:
             write_metadata(directory, **_KIND)
             write_json(directory / "state.json", {"values": fold.values, "best": fold.best})
-            fold.run.to_csv(directory / "run.csv", index=False)
+            fold.run.to_csv(directory / "run.csv", index=False, quoting=csv.QUOTE_NONNUMERIC)
             for number, ranker in enumerate(rankers):
                 ranker.save(directory / f"ranker-{number + 1}")
 

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
+from pt_neural._arguments import checked_number
 from pt_neural._frames import validated
 
 Folds = int | pd.DataFrame | Mapping[str, object]
@@ -45,13 +46,17 @@ def assign_folds(folds: Folds, qids: list[str], seed: int) -> np.ndarray:
 
     Raises:
         ValueError: If a query has no fold, or if there are fewer than two folds, or more folds than queries.
+        TypeError: If a number of folds is no integer.
     """
     if isinstance(folds, pd.DataFrame | Mapping):
         assignment = np.array(named_folds(folds, qids))
     else:
-        assignment = np.random.default_rng(seed).permutation(len(qids)) % folds
+        count = checked_number("folds", folds, int, least=2)
+        if count > len(qids):
+            raise ValueError(f"folds={count}, but there are only {len(qids)} queries")
+        assignment = np.random.default_rng(seed).permutation(len(qids)) % count
     if len(set(assignment.tolist())) < 2:
-        raise ValueError("folds must be at least 2, and no more than there are queries")
+        raise ValueError("there must be at least two folds")
     return assignment
 
 
@@ -61,6 +66,7 @@ def named_folds(folds: pd.DataFrame | Mapping[str, object], qids: list[str]) -> 
         folds = pd.DataFrame({"qid": list(folds), "fold": list(folds.values())})
     if not {"qid", "fold"} <= set(folds):
         raise ValueError(f"folds must have the columns qid and fold; it has {', '.join(map(str, folds))}")
+    folds = folds[folds["fold"].notna()]  # as after a left merge
     known = dict(zip(folds["qid"].astype(str), folds["fold"], strict=True))
     missing = [qid for qid in qids if qid not in known]
     if missing:

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from pt_neural._pictures import COLOURS, fit_labels, legend_above, new_axes, settle, wrapped
-from pt_neural.experiment.values import checked_values, measure_name
+from pt_neural.experiment.values import checked_values, measure_name, subtract
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,8 +46,7 @@ class PerQueryScatter:
         self.other, self.system = values.columns
         self.measure = measure
         self._values = values
-        differences = values[self.system] - values[self.other]
-        self._differences = differences.where(differences.abs() > 1e-12, 0.0)
+        self._differences = subtract(values[self.system], values[self.other])
         self.above, self.below, self.equal = (
             int((self._differences.map(np.sign) == sign).sum()) for sign in (1, -1, 0)
         )

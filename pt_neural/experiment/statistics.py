@@ -9,7 +9,7 @@ import pandas as pd
 
 from pt_neural._arguments import checked_choice, checked_number
 from pt_neural._pictures import COLOURS, fit_labels, new_axes, wrapped
-from pt_neural.experiment.values import checked_values, measure_name
+from pt_neural.experiment.values import checked_values, measure_name, subtract
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -115,7 +115,7 @@ def bootstrap(
         raise ValueError(f"there is no system beside the baseline {baseline!r}")
     frame = pd.DataFrame({"system": list(others), "mean": others.mean().to_numpy()})
     if baseline is not None:
-        others = others.sub(values[baseline], axis=0)
+        others = others.apply(subtract, others=values[baseline])
         frame["difference"] = others.mean().to_numpy()
     means = _resampled_means(others.to_numpy(), samples, seed)
     frame["low"], frame["high"] = np.quantile(means, [(1 - level) / 2, (1 + level) / 2], axis=0)
@@ -164,7 +164,7 @@ def significance(
     values = checked_values(values, baselines)
     pairs = _pairs(list(values), baselines)
     systems, others = [system for system, _ in pairs], [other for _, other in pairs]
-    differences = values[systems].to_numpy() - values[others].to_numpy()
+    differences = subtract(values[systems].to_numpy(), values[others].to_numpy())
     p_values = _paired_test(differences, test, samples, seed)
     means = values.mean()
     return pd.DataFrame(
@@ -218,7 +218,7 @@ def telescoped_against_full(
     _require_same("system", telescoped.columns, full.columns)
     _require_same("query", telescoped.index, full.index)
     full = full.loc[telescoped.index, telescoped.columns]
-    p_values = _paired_test((full - telescoped).to_numpy(), test)
+    p_values = _paired_test(subtract(full, telescoped).to_numpy(), test)
     frame = pd.DataFrame({"telescoped": telescoped.mean(), "full": full.mean()})
     frame["difference"] = frame["full"] - frame["telescoped"]
     frame = frame.assign(p=p_values, corrected=corrected(p_values, correction))
@@ -267,6 +267,11 @@ def _paired_test(differences: np.ndarray, test: Test = "t-test", samples: int = 
     checked_choice("test", test, ("t-test", "randomisation"))
     samples, seed = checked_number("samples", samples, int, least=1), checked_number("seed", seed, int, least=0)
     return _t_test(differences) if test == "t-test" else _randomisation_test(differences, samples, seed)
+
+
+def experiment_test(values: Sequence[float], others: Sequence[float]) -> tuple[None, float]:
+    """The t-test of :func:`significance` for the argument ``test`` of ``pt.Experiment``, which reads p alone."""
+    return None, float(_t_test(subtract(np.asarray(values), np.asarray(others))[:, np.newaxis])[0])
 
 
 def _t_test(differences: np.ndarray) -> np.ndarray:

@@ -1,6 +1,7 @@
 """The value of each system for each query, and means over queries and over seeds."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import ir_measures
 import numpy as np
@@ -236,6 +237,12 @@ def checked_values(values: pd.DataFrame, systems: Iterable[object] = (), *, call
         query, system = values.index.tolist()[unknown[0, 0]], values.columns.tolist()[unknown[0, 1]]
         raise ValueError(f"{system!r} has no value for query {query!r} in {called}; drop such queries with dropna()")
     return numbers
+
+
+def subtract(values: Any, others: Any) -> Any:
+    """Arrays or columns less others; 0 where only rounding parts the two, as in means over seeds of equal values."""
+    rounding = 1e-12 * np.maximum(np.abs(values), np.abs(others))
+    return (values - others) * (np.abs(values - others) > rounding)
 
 
 def measure_name(values: pd.DataFrame) -> str:

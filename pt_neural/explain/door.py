@@ -1,5 +1,6 @@
 """The function that explains any model's score."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -54,7 +55,7 @@ EXPLANATIONS: dict[str, dict[str, str]] = {
     "LatentConceptExpansion": {"expansion": "models.expansion.explain_concepts"},
 }
 NO_TEXT: Any = object()  # None is an empty text
-NOT_TEXT = ("qid", "query", "docno", "docid")  # columns of strings that are not the text of a document
+NOT_TEXT = re.compile(r"qid|query(_\d+)?|docno|docid|name|iteration")  # PyTerrier's columns of strings; name is a run's
 
 
 def explain(
@@ -159,7 +160,7 @@ def explain(
     if isinstance(model, Mapping | list | tuple):
         again = partial(explain, query=query, text=text, docno=docno, index=index, method=method, **options)
         return compare(model, again)
-    asked = _Asked.of(query, text, docno, index)
+    asked = _Asked.of(model, query, text, docno, index)
     if isinstance(model, pt.Compose) or _retrieves(model, asked):
         return _explain_pipeline(model, asked, method, options)
     return _explain_ranker(model, asked, method, options)
@@ -184,10 +185,10 @@ class _Asked:
     row: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, query: Any, text: Any, docno: str | None, index: Any) -> "_Asked":
+    def of(cls, model: pt.Transformer, query: Any, text: Any, docno: str | None, index: Any) -> "_Asked":
         """What was asked, from the arguments of :func:`explain`."""
         if isinstance(query, pd.DataFrame) and len(query) != 1:
-            return cls._of_rows(query, index)
+            return cls._of_rows(model, query, index)
         if isinstance(query, pd.DataFrame):
             query = query.iloc[0]
         if not isinstance(query, Mapping | pd.Series):
@@ -195,13 +196,14 @@ class _Asked:
         row = dict(query)
         if "query" not in row:
             raise TypeError(f"a row of a result frame has a column query; this one has {', '.join(map(str, row))}")
-        return cls(row["query"], _text_in(row) if text is NO_TEXT else text, docno or row.get("docno"), index, row)
+        text = _text_in(row, model) if text is NO_TEXT else text
+        return cls(row["query"], text, docno or row.get("docno"), index, row)
 
     @classmethod
-    def _of_rows(cls, rows: pd.DataFrame, index: Any) -> "_Asked":
+    def _of_rows(cls, model: pt.Transformer, rows: pd.DataFrame, index: Any) -> "_Asked":
         if "query" not in rows or len(set(rows["query"])) != 1:
             raise TypeError("give a row of a result frame, or several rows of one query")
-        texts = [_text_in(row) for row in rows.to_dict("records")]
+        texts = [_text_in(row, model) for row in rows.to_dict("records")]
         if NO_TEXT in texts:
             texts = [_text_by_docno(index, docno) for docno in rows["docno"]]
         labels = {"label": rows["label"].tolist()} if "label" in rows else {}
@@ -215,10 +217,11 @@ class _Asked:
         return self if index is None else replace(self, text=_text_by_docno(index, self.docno))
 
 
-def _text_in(row: Mapping[str, Any]) -> Any:
-    """The fields of the text in a row; NO_TEXT if there are none."""
-    fields = {name: value for name, value in row.items() if isinstance(value, str) and name not in NOT_TEXT}
-    return fields or NO_TEXT
+def _text_in(row: Mapping[str, Any], model: pt.Transformer) -> Any:
+    """The fields of the text in a row: the model's, or else all columns that may be some; NO_TEXT if there are none."""
+    texts = {name: value for name, value in row.items() if isinstance(value, str)}
+    own = {name: texts[name] for name in getattr(_unwrapped(model), "fields", ()) if name in texts}
+    return own or {name: value for name, value in texts.items() if not NOT_TEXT.fullmatch(name)} or NO_TEXT
 
 
 def _text_by_docno(index: Any, docno: str) -> Document:
@@ -319,7 +322,7 @@ def _explain_pipeline(
         return _explain_ranker(ranker, asked, method, options)
     run = _run(pipeline, stages, places[-1], asked)
     row = dict(run.row)
-    found = replace(asked, query=row["query"], docno=run.docno, row=row, text=_text_in(row))
+    found = replace(asked, query=row["query"], docno=run.docno, row=row, text=_text_in(row, ranker))
     if not isinstance(ranker, Mixture):
         return _explain_ranker(ranker, found, method, options)
     own = run.before[run.before["docno"] == run.docno] if "docno" in run.before else run.before[:0]

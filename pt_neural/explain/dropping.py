@@ -1,10 +1,11 @@
 """How a score changes when a word is dropped from the query or from the document."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import reduce
 from html import escape
+from itertools import pairwise
 from operator import pow
 from typing import TYPE_CHECKING, ClassVar
 
@@ -12,7 +13,16 @@ import numpy as np
 import pandas as pd
 
 from pt_neural._arguments import checked_number
-from pt_neural.explain.explanation import SIDES, Document, Side, TextExplanation, both_texts, checked_side, read_end
+from pt_neural.explain.explanation import (
+    SIDES,
+    Document,
+    Side,
+    TextExplanation,
+    checked_side,
+    document_text,
+    query_text,
+    read_end,
+)
 from pt_neural.explain.pictures import (
     DIRECTIONS,
     IN_BOTH,
@@ -28,8 +38,9 @@ from pt_neural.explain.pictures import (
 )
 from pt_neural.explain.words import WORD_COLUMNS, WordExplanation, word_occurrences
 from pt_neural.rankers.ranker import Ranker
-from pt_neural.text import PackedSequences, Vocabulary, tokenise
+from pt_neural.text import PackedSequences, Vocabulary, pack_fields, tokenise
 from pt_neural.text.packed import offsets_of
+from pt_neural.text.tokens import FIELD_END
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,8 +79,9 @@ def explain_terms(model: "RepresentationRanker", query: str, text: Document, *, 
         ValueError: If ``terms`` is below 1.
     """
     checked_number("terms", terms, int, least=1)
-    query, text = both_texts(model, query, text)
-    full_query, full_document = model.represent_queries([query]), model.represent_texts([text])
+    query, marked = query_text(query), document_text(model, text, keep_ends=True)
+    text, ends = marked.replace(FIELD_END, "\n"), {"query": np.zeros(0, int), "document": _field_ends(model, marked)}
+    full_query, full_document = model.represent_queries([query]), model.represent_texts([marked])
     row = np.zeros(1, dtype=np.int64)
     score = float(model.score_pairs(full_query, row, full_document, row)[0])
 
@@ -84,8 +96,14 @@ def explain_terms(model: "RepresentationRanker", query: str, text: Document, *, 
 
     sides = [word_occurrences(query, "query", text), word_occurrences(text, "document", query)]
     limits = limits_of(model)
-    for words, scorer, limit in zip(sides, (score_queries, score_documents), limits.values(), strict=True):
-        without = _scores_without(words["word"].tolist(), _chosen_terms(words, terms), scorer, masked=limit is not None)
+    for side, words, scorer in zip(SIDES, sides, (score_queries, score_documents), strict=True):
+        without = _scores_without(
+            words["word"].tolist(),
+            _chosen_terms(words, terms),
+            scorer,
+            masked=limits[side] is not None,
+            field_ends=ends[side],
+        )
         words["contribution"] = score - words["word"].map(without).astype(float)
     read = {side: read_end(both, limits[side]) for side, both in zip(SIDES, (query, text), strict=True)}
     notes = (
@@ -118,7 +136,19 @@ def limits_of(model: Ranker) -> dict[Side, int | None]:
     return limits
 
 
-def _scores_without(words: list[str], dropped: list[str], scorer: Scorer, *, masked: bool) -> dict[str, float]:
+def _fields(model: Ranker) -> Sequence[str]:
+    """The fields that the model tells apart; one of them, which takes a whole text, if it does not."""
+    return model.fields if model.tells_fields_apart else model.fields[-1:]
+
+
+def _field_ends(model: Ranker, text: str) -> np.ndarray:
+    """After how many words each of these fields ends in a text with marks."""
+    return pack_fields([text], len(_fields(model)))[0].field_ends[0]
+
+
+def _scores_without(
+    words: list[str], dropped: list[str], scorer: Scorer, *, masked: bool, field_ends: np.ndarray
+) -> dict[str, float]:
     """The score of a text without each term, or with a mask for it; texts are encoded in batches of bounded size."""
     vocabulary = Vocabulary([*dict.fromkeys(words), *([MASK] if MASK not in words else [])])
     ids, mask = np.array(vocabulary.ids(words), dtype=np.int32), vocabulary.ids([MASK])[0]
@@ -128,7 +158,8 @@ def _scores_without(words: list[str], dropped: list[str], scorer: Scorer, *, mas
         batch = dropped[start : start + size]
         places = [ids != term for term in vocabulary.ids(batch)]
         rests = [np.where(kept, ids, mask) if masked else ids[kept] for kept in places]
-        packed = PackedSequences(np.concatenate(rests), offsets_of(np.array([len(rest) for rest in rests])))
+        ends = np.array([field_ends if masked else offsets_of(kept)[field_ends] for kept in places])
+        packed = PackedSequences(np.concatenate(rests), offsets_of(np.array([len(rest) for rest in rests])), ends)
         scores.update(zip(batch, scorer(packed, vocabulary).tolist(), strict=True))
     return scores
 
@@ -159,7 +190,8 @@ def explain_occurrences(model: Ranker, query: str, text: Document, *, terms: int
         ValueError: If ``terms`` is below 1.
     """
     checked_number("terms", terms, int, least=1)
-    query, text = both_texts(model, query, text)
+    query, marked = query_text(query), document_text(model, text, keep_ends=True)
+    text, field_ends = marked.replace(FIELD_END, "\n"), _field_ends(model, marked)
     words = {"query": word_occurrences(query, "query", text), "document": word_occurrences(text, "document", query)}
     limits = limits_of(model)
     masks: dict[Side, list[str]] = {side: [] if limits[side] is None else [MASK] for side in SIDES}
@@ -167,7 +199,8 @@ def explain_occurrences(model: Ranker, query: str, text: Document, *, terms: int
     dropped = {
         side: np.argsort(~words[side]["match"].to_numpy()[: limits[side]], kind="stable")[:terms] for side in SIDES
     }
-    scores = _scores(_reading_texts(model), _pairs(tokens, dropped, masks))
+    field_ends = np.minimum(field_ends, len(tokens["document"]))
+    scores = _scores(_reading_texts(model), _pairs(tokens, dropped, masks, field_ends))
     full, rests = scores.iloc[0], scores.to_numpy()[1:]
     split = len(dropped["query"])
     for side, rest in (("query", rests[:split]), ("document", rests[split:])):
@@ -190,18 +223,23 @@ def explain_occurrences(model: Ranker, query: str, text: Document, *, terms: int
 
 
 def _pairs(
-    tokens: dict[Side, list[str]], dropped: dict[Side, np.ndarray], masks: dict[Side, list[str]]
+    tokens: dict[Side, list[str]], dropped: dict[Side, np.ndarray], masks: dict[Side, list[str]], field_ends: np.ndarray
 ) -> list[tuple[str, str]]:
     """Query and document in full, then what is left of the query, then what is left of the document."""
-    query, document = (" ".join(tokens[side]) for side in SIDES)
-    rests = {
-        side: [" ".join(tokens[side][:place] + masks[side] + tokens[side][place + 1 :]) for place in dropped[side]]
-        for side in SIDES
-    }
+
+    def marked(words: list[str], ends: np.ndarray) -> str:
+        return FIELD_END.join(" ".join(words[start:end]) for start, end in pairwise([0, *ends]))
+
+    def rests(side: Side) -> list[list[str]]:
+        return [tokens[side][:place] + masks[side] + tokens[side][place + 1 :] for place in dropped[side]]
+
+    query, document = " ".join(tokens["query"]), marked(tokens["document"], field_ends)
+    moved = 0 if masks["document"] else 1  # the fields that end behind a word, if nothing takes its place
+    ends = [field_ends - moved * (field_ends > place) for place in dropped["document"]]
     return [
         (query, document),
-        *((rest, document) for rest in rests["query"]),
-        *((query, rest) for rest in rests["document"]),
+        *((" ".join(rest), document) for rest in rests("query")),
+        *((query, marked(rest, ends_of_rest)) for rest, ends_of_rest in zip(rests("document"), ends, strict=True)),
     ]
 
 
@@ -217,7 +255,10 @@ def _reading_texts(model: Ranker) -> Ranker:
 def _scores(model: Ranker, pairs: list[tuple[str, str]]) -> pd.DataFrame:
     """Scores of the pairs as ``contribution``, and the outputs of the model's parts if it has several."""
     names = np.arange(len(pairs)).astype(str)
-    frame = pd.DataFrame(pairs, columns=["query", model.fields[-1]]).assign(qid=names, docno=names)
+    rows = [
+        (name, name, query, *document.split(FIELD_END)) for name, (query, document) in zip(names, pairs, strict=True)
+    ]
+    frame = pd.DataFrame(rows, columns=["qid", "docno", "query", *_fields(model)])
     size = max(1, WORDS_PER_BATCH // max(1, len(tokenise(pairs[0][1]))))
     batches = [frame[start : start + size] for start in range(0, len(frame), size)]
     parts = getattr(model, "parts", ()) if hasattr(model, "fuse_feature_union") else ()  # a Duet's, from one pass

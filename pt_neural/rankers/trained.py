@@ -4,6 +4,7 @@ import sys
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
@@ -212,8 +213,8 @@ class Trained(Ranker, pt.Estimator):
         ``Training.epochs`` counts passes over them. With ``Training.max_groups``, an epoch ends after so many triples,
         and the next one goes on from there: the dev measure of a stream that is huge or endless is then taken every
         ``max_groups`` triples, and no pass is needed. Negatives are those of the triples, whatever ``Training`` says of
-        negatives, positives and grades. Readers learn their terms from the forward index and ``topics``, not from the
-        stream. Training starts anew, or from the ranker that ``pn.Training(start=...)`` names.
+        negatives, positives, grades and shared groups. Readers learn their terms from the forward index and ``topics``,
+        not from the stream. Training starts anew, or from the ranker that ``pn.Training(start=...)`` names.
 
         Args:
             triples: ``(qid, docno, docno)``, the relevant document first; as tuples, as ir_datasets has them
@@ -271,7 +272,7 @@ class Trained(Ranker, pt.Estimator):
                 return reader.pair(queries, documents.take(numbers), vocabulary).batch(query_rows, rows)
 
             batches = TripleBatches(stream, training.batch_size, self.documents, topics, collate)
-            loss = losses.make_loss(training, highest=1.0)
+            loss = losses.make_loss(replace(training, shared_groups=0), highest=1.0)
 
             def report() -> Report:
                 dropped = {"triples with unknown queries or documents": batches.unknown}

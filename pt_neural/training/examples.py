@@ -11,6 +11,7 @@ import pandas as pd
 from pt_neural._evaluation import RunEvaluator
 from pt_neural._frames import require_columns, with_numeric_labels
 from pt_neural.text import ForwardIndex, frame_texts, tokenise
+from pt_neural.text.tokens import FIELD_END
 from pt_neural.training.groups import Groups, Pairs, make_groups, positives_alone
 from pt_neural.training.report import Report
 from pt_neural.training.settings import Training
@@ -59,8 +60,7 @@ def make_examples(
         pairs = Pairs(blocks, qrels, documents.rows, len(documents), retrieved=retrieved)
     elif isinstance(candidates, pd.DataFrame):
         require_columns(candidates, ("qid", "query", "docno"), "the frame to fit on")
-        distinct = candidates.drop_duplicates("docno")
-        docnos, texts = pd.Index(distinct["docno"]), frame_texts(distinct, fields, mark_ends=mark_ends)
+        docnos, texts = _documents(candidates, fields, mark_ends=mark_ends)
         pairs = Pairs(blocks, qrels, docnos.get_indexer, len(docnos), retrieved=retrieved)
     else:
         raise ValueError("candidates that come as a stream of frames need a forward index: set model.documents")
@@ -70,6 +70,30 @@ def make_examples(
         _require_words(pairs.query_texts, texts, documents, fields)
     groups, report = positives_alone(pairs) if training is None else make_groups(pairs, training)
     return Examples(groups, pairs.query_texts, texts, report)
+
+
+def _documents(candidates: pd.DataFrame, fields: Sequence[str], *, mark_ends: bool) -> tuple[pd.Index, list[str]]:
+    """The docnos and the texts of the documents; ValueError if rows of one have different texts.
+
+    A row without text is one of the document that other rows have the text of.
+    """
+    known = [field for field in fields if field in candidates]
+    strings = {field: [text if isinstance(text, str) else None for text in candidates[field]] for field in known}
+    rows = candidates[["docno"]].assign(**strings)
+    distinct = candidates[~rows.duplicated().to_numpy()]
+    texts = pd.Series(frame_texts(distinct, fields, mark_ends=mark_ends), distinct["docno"], dtype=object)
+    if texts.index.is_unique:
+        return texts.index, texts.tolist()
+    with_text = texts[texts.str.strip(" " + FIELD_END) != ""]
+    with_text = with_text[~pd.MultiIndex.from_arrays([with_text.index, with_text]).duplicated()]
+    if not with_text.index.is_unique:
+        docno = with_text.index[with_text.index.duplicated()][0]
+        raise ValueError(
+            f"docno {docno!r} has several texts in {' and '.join(known)}, and judgements are of docnos: give each "
+            "passage or summary a docno of its own, also in the qrels"
+        )
+    docnos = texts.index.drop_duplicates()
+    return docnos, with_text.reindex(docnos, fill_value="").tolist()
 
 
 def _frames(candidates: Iterable[pd.DataFrame]) -> Iterable[pd.DataFrame]:

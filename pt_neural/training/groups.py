@@ -76,7 +76,7 @@ class Pairs:
             new = np.flatnonzero((places >= 0) & (numbers[places] < 0))
             numbers[places[new]] = len(self.query_texts) + np.arange(len(new))
             texts = block["query"].iloc[np.unique(rows_of_queries, return_index=True)[1][-len(qids) :][new]]
-            self.query_texts += [text if isinstance(text, str) else "" for text in texts]
+            self.query_texts += ["" if absent else str(text) for text, absent in zip(texts, texts.isna(), strict=True)]
             if retrieved:
                 chunks.append(np.unique(self._keys(numbers[places[rows_of_queries]], block["docno"])[0]))
         self.candidates = np.concatenate(chunks)

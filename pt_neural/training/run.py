@@ -74,6 +74,7 @@ def run_epochs(
     evaluate: Callable[[], float] | None = None,
     history: Records,
     origin: Callable[[], str] = str,
+    deadline: float | None = None,
 ) -> None:
     """Learn for some epochs; the state ends as that of the epoch with the best dev measure, or of the last epoch.
 
@@ -89,6 +90,7 @@ def run_epochs(
             the start, which may be the best.
         origin: Returns text that changes with the data and the model's settings, so that checkpoints of another run are
             refused; called only if there is a ``checkpoint_dir``.
+        deadline: When to stop, from :func:`deadline_of`; None for ``max_time`` from now.
 
     Raises:
         FloatingPointError: If the loss or the state is NaN or infinite.
@@ -103,7 +105,7 @@ def run_epochs(
     history[:] = records
     state_is_best, in_time = False, True
     log_settings(training)
-    deadline = math.inf if training.max_time is None else monotonic() + _seconds(training.max_time)
+    deadline = deadline_of(training) if deadline is None else deadline
     try:
         if evaluate is not None and not records:
             records = [start_record(training, evaluate())]
@@ -216,9 +218,12 @@ def _copy(source: Mapping[str, np.ndarray], target: Mapping[str, np.ndarray]) ->
         np.copyto(target[name], array)
 
 
-def _seconds(max_time: str) -> int:
-    days, hours, minutes, seconds = map(int, max_time.split(":"))
-    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+def deadline_of(training: Training) -> float:
+    """When a training that starts now must stop, by the monotonic clock."""
+    if training.max_time is None:
+        return math.inf
+    days, hours, minutes, seconds = map(int, training.max_time.split(":"))
+    return monotonic() + ((days * 24 + hours) * 60 + minutes) * 60 + seconds
 
 
 class _Bar:

@@ -114,7 +114,8 @@ class TripleBatches(IterableDataset):
         self.read = self.unknown = 0
         self._queries = None
         if topics is not None:
-            self._queries = dict(zip(topics["qid"].tolist(), topics["query"].tolist(), strict=True))
+            topics = topics[topics["query"].notna()]
+            self._queries = dict(zip(topics["qid"].tolist(), map(str, topics["query"]), strict=True))
 
     @property
     def finished(self) -> bool:

@@ -171,6 +171,9 @@ def test_runs_are_evaluated_over_all_judged_queries(place):
     assert "one 1.0000" in done("evaluate", "neural:folder:animals@test", "one.run", "-m", "RR", "--queries", 1)
     compared = done("evaluate", "qrels.txt", "one.run", "all.run", "-m", "RR", "--baseline", "one.run", "--csv")
     assert "RR p-value corrected" in compared.splitlines()[0]
+    Path("same.run").write_text(Path("one.run").read_text())
+    same = done("evaluate", "qrels.txt", "one.run", "same.run", "-m", "RR", "--baseline", "one.run", "--csv")
+    assert same.splitlines()[2] == "same,0.3333333333333333,0.0,0.0,1.0,False,1.0"
     assert done("evaluate", "qrels.txt", "one.run", "-m", "RR", "--per-query").count("RR") == 3
 
 

@@ -164,6 +164,15 @@ def test_resumes_where_it_was_interrupted(tmp_path, monkeypatch):
         cross_fit(*given, **options, directory=tmp_path / "mine")
 
 
+def test_kept_runs_may_hold_any_query(tmp_path):
+    queries = ["a\rb", 'a "b', "a\nb", "a, b", *WORDS[4:]]
+    candidates = CANDIDATES.assign(query=CANDIDATES["qid"].map(dict(zip(TOPICS["qid"], queries, strict=True))))
+    pipeline = pt.Transformer.from_df(candidates) >> pn.Mixture(noted(), alpha=0.5)
+    given = (pipeline, TOPICS.assign(query=queries), QRELS, FOLDS)
+    new, kept = (cross_fit(*given, directory=tmp_path / "kept", verbose=False).run for _ in range(2))
+    pd.testing.assert_frame_equal(kept, new)
+
+
 def test_embeddings_of_equal_size_are_tried_one_by_one():
     Noted.fits = []
     bad, good = embedded(-1), embedded(1)
@@ -423,7 +432,10 @@ def test_progress_and_lines(capfd):
     [
         (ValueError, "at least 3 folds", {"folds": 2}),
         (ValueError, "no fold for query 'q11'", {"folds": {q: f for q, f in FOLDS.items() if q != "q11"}}),
+        (ValueError, "no fold for query 'q11'", {"folds": {**FOLDS, "q11": None}}),
         (TypeError, "folds must be an integer", {"folds": "5"}),
+        (ValueError, "folds must be at least 2", {"folds": -5}),
+        (ValueError, "folds=13, but there are only 12 queries", {"folds": 13}),
         (TypeError, "grid must map transformers", {"grid": {"layers": [(4,)]}}),
         (ValueError, "which is not in the pipeline", {"grid": {pn.Mixture(SOURCE, SOURCE): {"alpha": [0.1]}}}),
         (ValueError, "judge", {"qrels": QRELS.assign(qid="other")}),

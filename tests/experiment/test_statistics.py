@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from pt_neural.experiment import bootstrap, significance, statistics, telescoped_against_full
+from pt_neural.experiment import bootstrap, mean_over_seeds, significance, statistics, telescoped_against_full
 from pt_neural.experiment.statistics import corrected
 
 
@@ -123,6 +123,22 @@ def test_equal_systems_and_single_queries_do_not_differ(test):
         empty = significance(values[["base"]], "base", test=test, correction=correction)
         assert empty.empty
         assert empty.columns.tolist() == ["system", "baseline", "mean", "difference", "p", "corrected"]
+
+
+@pytest.mark.parametrize("seeds", [3, 7])
+def test_means_over_seeds_of_equal_values_do_not_differ(seeds):
+    """Their rounding has one sign, so that it would be significant."""
+    own = np.random.default_rng(0).choice([0, *(1 / rank for rank in range(1, 11))], 200)
+    runs = pd.DataFrame({"base": own, **{f"{seed}": own for seed in range(seeds)}})
+    values = mean_over_seeds(runs, {"base": "base", "same": [f"{seed}" for seed in range(seeds)]})
+    assert (values["base"] != values["same"]).any()
+    for test in ("t-test", "randomisation"):
+        assert significance(values, "base", test=test)["p"].tolist() == [1.0]
+        other = values.rename(columns={"base": "same", "same": "base"})
+        assert telescoped_against_full(values, other, test=test)["p"].tolist() == [1.0, 1.0]
+    interval = bootstrap(values, baseline="base").to_frame().iloc[0]
+    assert interval[["difference", "low", "high"]].tolist() == [0, 0, 0]
+    assert significance(100 * runs.assign(other=own + 1e-8)[["base", "other"]], "base")["p"].tolist() < [1e-3]
 
 
 def test_clear_errors_of_tests():

@@ -1,17 +1,20 @@
 """What every explanation keeps, whatever the model, and which models have which."""
 
 import warnings
+from copy import copy
 
 import numpy as np
+import pyterrier as pt
 import pytest
 from matplotlib.axes import Axes
 
 import pt_neural as pn
 from pt_neural.explain import TextExplanation
+from pt_neural.explain.dropping import MASK
 from pt_neural.rankers import InteractionRanker, RepresentationRanker, Vectors
 from pt_neural.text import tokenise
 from tests.explain.reference import COLUMNS, QUERY, TEXT, scored
-from tests.rankers.fitted import NAMES, fitted
+from tests.rankers.fitted import CORPUS, NAMES, fitted, forward
 
 # Rocchio expands queries; the other kinds of SSI are those of the tests of word pairs.
 RANKERS = [name for name in NAMES if name != "Rocchio" and name.removeprefix("SSI ") in (name, "correlated-hash")]
@@ -150,9 +153,46 @@ def test_a_method_that_a_model_lacks_is_refused(name, methods):
         pn.explain(fitted(name), QUERY, TEXT, method="expansion")
 
 
-def test_errors_say_what_to_do():
-    import pyterrier as pt
+@pytest.mark.parametrize("name", ["SSM", "MatchTensor", "SSM attention", "CLSM"])
+def test_without_a_word_the_fields_of_the_others_stay(name):
+    model = fitted(name)
+    fields = {"title": "university city", "text": "Oxford is a city on a river, home of the oldest university"}
+    full = scored(model, QUERY, fields)
+    explanation = pn.explain(model, QUERY, fields, method="drop")
+    assert explanation.score == pytest.approx(full, abs=1e-6)
+    assert (
+        scored(model, QUERY, f"{fields['title']} {fields['text']}") != pytest.approx(full, abs=1e-6) or name == "CLSM"
+    )
+    words = explanation.by_word().query("side == 'document'").set_index("word")["contribution"]
+    by_text = {word: {**fields, "text": masked_or_dropped(model, fields["text"], word)} for word in ("oxford", "river")}
+    by_text["home"] = {**fields, "text": masked_or_dropped(model, fields["text"], "home")}
+    for word, rest in by_text.items():
+        assert words[word] == pytest.approx(full - scored(model, QUERY, rest), abs=1e-6)
 
+
+def masked_or_dropped(model, text: str, word: str) -> str:
+    """The text without a word that stands in it once, or with an unknown word if the model reads so many words."""
+    place = MASK if getattr(model, "document_terms", None) else ""
+    return " ".join(place if token == word else token for token in tokenise(text))
+
+
+def test_columns_of_results_are_no_text(tmp_path):
+    """A query that was rewritten keeps the one before in query_0, and runs that are read have a name."""
+    index = pn.LuceneIndex(tmp_path / "index").index(CORPUS, verbose=False)
+    rewritten = pt.apply.query(lambda row: row["query"].lower()) >> index.bm25()
+    lsa = copy(fitted("LSA"))
+    lsa.documents = forward()
+    for pipeline, last in ((rewritten, index.bm25()), (rewritten >> lsa, lsa)):
+        explanation = pn.explain(pipeline, "River City")
+        assert "river" in explanation.text.lower()
+        assert explanation.text != "River City"
+        best = pipeline.search("River City").iloc[0]
+        assert explanation.score == pytest.approx(best["score"], abs=1e-5)
+        for row in (best, best.drop("query_0").to_dict() | {"name": "a run"}):
+            assert pn.explain(last, row).text == explanation.text
+
+
+def test_errors_say_what_to_do():
     for part in (pt.RankCutoff(3), fitted("Duet").local, pt.RankCutoff(3) >> pt.RankCutoff(2), None):
         with pytest.raises(TypeError, match="no explanation for"):
             pn.explain(part, QUERY, TEXT)

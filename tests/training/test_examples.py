@@ -122,6 +122,17 @@ def test_duplicates_count_once():
         assert examples.report == examples_of(negatives=negatives).report
 
 
+def test_a_document_has_one_text():
+    """Scores are of the text of each row, but judgements and training groups name documents."""
+    for other in ("another", "one two"):
+        snippets = CANDIDATES.assign(text=[*CANDIDATES["text"][:-1], other])
+        with pytest.raises(ValueError, match="docno 'd1' has several texts in text.*a docno of its own"):
+            examples_of(snippets, negatives="retrieved")
+    for nothing in (None, np.nan, ""):
+        unread = CANDIDATES.assign(text=[nothing, *CANDIDATES["text"][1:]])
+        assert examples_of(unread, negatives="retrieved").document_texts == ["one", "two", "three", "four", "five"]
+
+
 def test_of_two_judgements_of_one_pair_the_first_counts():
     qrels = pd.concat([QRELS, pd.DataFrame({"qid": ["q1"], "docno": ["d1"], "label": [0]})])
     assert groups_by_name(examples_of(qrels=qrels, negatives="judged"))["q1", "d1"][0] == 3
@@ -227,10 +238,17 @@ def test_random_negatives_are_of_the_candidates_or_of_the_whole_collection(forwa
 
 def test_queries_and_texts_that_are_missing_are_empty():
     for nothing in (None, np.nan):
-        candidates = CANDIDATES.assign(query=[nothing] * 4 + ["cities"] * 3, text=[np.nan, None, "x", 4, "y", "z", "w"])
+        candidates = CANDIDATES.assign(
+            query=[nothing] * 4 + ["cities"] * 3, text=[np.nan, None, "x", 4, "y", "z", None]
+        )
         examples = examples_of(candidates, negatives="retrieved")
         assert examples.query_texts == ["", "cities"]
         assert examples.document_texts == ["", "", "x", "", "z"]
+
+
+def test_queries_may_be_numbers():
+    numbers = CANDIDATES.assign(query=[7] * 4 + ["cities"] * 3)
+    assert examples_of(numbers, negatives="retrieved").query_texts == ["7", "cities"]
 
 
 def test_nothing_but_empty_queries_or_texts(forward_index, tmp_path):

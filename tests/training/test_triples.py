@@ -141,6 +141,33 @@ class Spy(torch.nn.Module):
         return scores
 
 
+def test_triples_share_no_groups():
+    """A negative of a triple has the weight that it has anywhere, whatever the setting."""
+    losses = []
+    for shared in (None, 2):
+        options = {
+            "loss": "pointwise",
+            "negatives": "judged",
+            "shared_groups": shared,
+            "epochs": 2,
+            "learning_rate": 0.01,
+        }
+        training = pn.Training(**options, verbose=False, device="cpu")
+        ranker = small.unfitted("DSSM", documents=small.forward(), training=training)
+        ranker.fit_triples([("q2", "d3", "d8"), ("q1", "d1", "d3")], small.TOPICS)
+        losses.append(ranker.history["loss"].tolist())
+    assert losses[0] == losses[1]
+
+
+def test_queries_of_triples_may_be_numbers():
+    numbered = small.TOPICS.assign(query=[10, "giraffe neck", None])
+    batches = TripleBatches(
+        TripleStream([("q1", "d1", "d3"), ("q3", "d1", "d3")], "qid", None), 9, small.forward(), numbered, list
+    )
+    assert [queries for queries, _ in batches._known()] == [["10"]]
+    assert (batches.read, batches.unknown) == (1, 1)
+
+
 @pytest.mark.parametrize("name", small.TRAINED)
 def test_triples_teach_every_ranker_what_equal_groups_do(name):
     """In one batch, so that the order does not matter."""

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from pt_neural._pictures import fit_labels
+from pt_neural.explain.dropping import limits_of
 from pt_neural.explain.explanation import Document, Explanation, document_text, query_text, quoted, read_end
 from pt_neural.explain.pictures import BOLD, Mark, marked, paragraph, shortened, titled_axes
 from pt_neural.rankers.ranker import Ranker
@@ -58,8 +59,9 @@ def explain_matches(
     for name, given in (("label", labels), ("docno", docnos)):
         if len(given) != len(texts):
             raise ValueError(f"there must be one {name} for each of the {len(texts)} texts, not {len(given)}")
-    terms = tokenise(query)[: getattr(model, "query_terms", None)]
-    spans = [token_spans(text)[: getattr(model, "document_terms", None)] for text in texts]
+    limits = limits_of(model)
+    terms = tokenise(query)[: limits["query"]]
+    spans = [token_spans(text)[: limits["document"]] for text in texts]
     matches = [_matches(terms, number, labels[number], words) for number, words in enumerate(spans)]
     return MatchesExplanation(
         model=repr(model),

@@ -59,7 +59,7 @@ class SSM(TowerRanker):
 
     Unknown words share one random vector, which stays fixed, as do the vectors of the boundary tokens before each field
     and after the last (section 5.2). With max pooling, a text without any known word has no embedding: such a query
-    scores 0 and retrieves nothing; such a document scores -20, a probability of two in a billion, and is never
+    scores 0 and retrieves nothing; such a document scores -100, less than any other should, and is never
     retrieved.
 
     Sizes are those of Table 2, which counts 216K weights; the paper does not say how much dropout there is, so the
@@ -103,7 +103,7 @@ class SSM(TowerRanker):
     small_sizes: ClassVar[dict[str, Any]] = {"document_units": 40, "query_units": 16, "document_terms": 100}
     recipes: ClassVar[dict[str, dict[str, Any]]] = {"few": IN_BATCH, "some": IN_BATCH, "many": RECIPES["many"]}
     terms_per_block: ClassVar[int] = TERMS_PER_BLOCK
-    least_score: ClassVar[float] = -20.0
+    least_score: ClassVar[float] = -100.0
 
     def __init__(
         self,

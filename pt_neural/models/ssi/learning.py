@@ -16,7 +16,7 @@ from pt_neural._messages import say
 from pt_neural.models.ssi.network import Network
 from pt_neural.models.ssi.steps import Parts, Rates, Texts, Tuples, learn, learn_in_turn
 from pt_neural.training import Training
-from pt_neural.training.run import Records, run_epochs, start_record
+from pt_neural.training.run import Records, deadline_of, run_epochs, start_record
 from pt_neural.training.sampling import Batch, GroupBatches
 
 MIXING_EPOCHS = 3  # enough for a single number
@@ -50,7 +50,7 @@ class Learner:
 
     Attributes:
         task: The task.
-        training: The settings; with several stages, epochs and patience are per stage.
+        training: The settings; with several stages, epochs and patience are per stage, and ``max_time`` is for all.
         history: Receives a record per epoch, see :func:`~pt_neural.training.run.run_epochs`; with several stages, a
             column tells them apart.
         evaluate: Gives the dev measure of a network; None without dev queries.
@@ -66,6 +66,9 @@ class Learner:
     origin: Callable[[], str] = str
     other_task: Task | None = None
     other_query_vectors: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        self.deadline = deadline_of(self.training)
 
     def learn(self, network: Network) -> None:
         """Learn W at once (sections 2.3.1 and 2.3.2)."""
@@ -193,6 +196,7 @@ class Learner:
                 evaluate=None if self.evaluate is None else partial(self.evaluate, network),
                 history=records,
                 origin=origin,
+                deadline=self.deadline,
             )
         finally:
             self.history += [{**record, **(stage or {})} for record in records]

@@ -75,7 +75,7 @@ def by_hand(model: pn.SSM, query: str, title: str, text: str) -> float:
     words, asked = words[: model.document_terms], query.split()[: model.query_terms]
     if model.pooling == "max":  # a text without any known word has no embedding
         if not set(words) & set(KNOWN):
-            return -20
+            return -100
         if not set(asked) & set(KNOWN):
             return 0
     last = torch.zeros(2 * QUERY_UNITS)
@@ -106,7 +106,7 @@ def test_scores_worked_pair_by_pair(make, pooling, boundaries):
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
     assert found.std() > 0.05
     if pooling == "max":
-        assert {-20, 0} < set(found)
+        assert {-100, 0} < set(found)
     else:
         assert np.abs(found).max() < 20
 
@@ -144,7 +144,7 @@ def test_texts_without_a_known_word_have_no_embedding(make):
     frame = pd.DataFrame({"qid": list("abcde"), "query": texts, "docno": "d", "title": "w1", "text": "w2"})
     assert (scores(model, frame) == 0).tolist() == [False, True, True, True, False]
     turned = frame.assign(query="w1", title="", text=texts)
-    assert (scores(model, turned) == -20).tolist() == [False, True, True, True, False]
+    assert (scores(model, turned) == -100).tolist() == [False, True, True, True, False]
 
 
 def test_vectors_from_anywhere_score_alike(make, tmp_path):
@@ -157,7 +157,7 @@ def test_vectors_from_anywhere_score_alike(make, tmp_path):
     model.documents = pn.ForwardIndex.build(tmp_path / "forward", CORPUS, verbose=False)
     np.testing.assert_allclose(scores(model, BARE), by_text, atol=1e-5)
     retrieved = model.retriever(vectors, num_results=5).transform(TOPICS)
-    ranked = CANDIDATES.assign(score=by_text).query("score not in (0, -20)")
+    ranked = CANDIDATES.assign(score=by_text).query("score not in (0, -100)")
     ranked = ranked.sort_values(["qid", "score"], ascending=[True, False]).groupby("qid").head(5)
     assert list(zip(retrieved["qid"], retrieved["docno"], strict=True)) == list(
         zip(ranked["qid"], ranked["docno"], strict=True)

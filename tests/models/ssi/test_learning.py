@@ -266,6 +266,22 @@ def test_stages_have_checkpoints_of_their_own_and_begin_where_those_before_them_
         mixed(epochs=3)
 
 
+def test_all_stages_together_have_the_time(monkeypatch):
+    """By the clock that max_time goes by, a batch takes 0.6 s; after two batches, each other stage learns from one."""
+    now, learn = [0.0], learning.learn
+
+    def slow(parts, texts, tuples, rates):
+        now[0] += 0.6 * (len(tuples.queries) > 0)
+        return learn(parts, texts, tuples, rates)
+
+    monkeypatch.setattr(learning, "learn", slow)
+    monkeypatch.setattr("pt_neural.training.run.monotonic", lambda: now[0])
+    sparse = learner(settings(epochs=9, max_time="00:00:00:01"))
+    sparse.learn_sparse(network_of(SHAPES["W"]), 1, 2)
+    assert [record["nonzeros"] for record in sparse.history] == [7, 3, 1]
+    assert now[0] == pytest.approx(4 * 0.6)
+
+
 def test_the_dev_measure_is_that_of_the_model_that_learns():
     seen = []
 
