@@ -126,7 +126,7 @@ def test_a_document_has_one_text():
     """Scores are of the text of each row, but judgements and training groups name documents."""
     for other in ("another", "one two"):
         snippets = CANDIDATES.assign(text=[*CANDIDATES["text"][:-1], other])
-        with pytest.raises(ValueError, match="docno 'd1' has several texts in text.*a docno of its own"):
+        with pytest.raises(ValueError, match=r"docno 'd1' has several texts in text.*a docno of its own"):
             examples_of(snippets, negatives="retrieved")
     for nothing in (None, np.nan, ""):
         unread = CANDIDATES.assign(text=[nothing, *CANDIDATES["text"][1:]])
@@ -238,9 +238,8 @@ def test_random_negatives_are_of_the_candidates_or_of_the_whole_collection(forwa
 
 def test_queries_and_texts_that_are_missing_are_empty():
     for nothing in (None, np.nan):
-        candidates = CANDIDATES.assign(
-            query=[nothing] * 4 + ["cities"] * 3, text=[np.nan, None, "x", 4, "y", "z", None]
-        )
+        texts = [np.nan, None, "x", 4, None, "z", None]
+        candidates = CANDIDATES.assign(query=[nothing] * 4 + ["cities"] * 3, text=texts)
         examples = examples_of(candidates, negatives="retrieved")
         assert examples.query_texts == ["", "cities"]
         assert examples.document_texts == ["", "", "x", "", "z"]
