@@ -154,9 +154,9 @@ class Trained(Ranker, pt.Estimator):
             The model; see ``history`` and ``report``.
 
         Raises:
-            ValueError: If there is nothing to train on, if the device is not available, if ``vectors`` or
-                ``representations`` are set, which would not change, or if the model cannot start from ``start``; the
-                message says why.
+            ValueError: If there is nothing to train on, if rows of one docno have different texts, if the device is not
+                available, if ``vectors`` or ``representations`` are set, which would not change, or if the model cannot
+                start from ``start``; the message says why.
             FileNotFoundError: If there is no ``start``.
             FloatingPointError: If the loss is no longer a number; the model stays as it was.
             KeyboardInterrupt: If the user interrupts; the model then has the best weights so far, and stays as it was
