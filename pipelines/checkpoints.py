@@ -157,9 +157,10 @@ def measure(workspace: Workspace, sources: Iterable[Collection], folder: Path) -
     values.to_csv(workspace.results / "per-query.csv")
     table = pd.DataFrame({"system": list(runs), "nDCG@10": values.mean()[list(runs)].round(4).to_list()})
     table["p"] = [_p(values, system) for system in table["system"]]
+    training = f"{arguments.queries or 'all'}" if collection.train else "those of the other folds"
     caption = (
         f"{collection.label}, {len(collection.test.judged):,} test queries, the top {DEPTH} of BM25; alpha by five "
-        f"folds; training queries: {arguments.queries or 'all'}; p of a paired t-test against training from scratch; "
+        f"folds; training queries: {training}; p of a paired t-test against training from scratch; "
         f"checkpoints trained on {', '.join(source.label for source in sources)}; at most {arguments.epochs} epochs, "
         f"seed {arguments.seed}"
     )

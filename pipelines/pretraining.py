@@ -91,7 +91,8 @@ class Rankers(TrainedRankers):
 
     def __init__(self, workspace: Workspace, arguments: argparse.Namespace):
         super().__init__(workspace, arguments)
-        real = f"{arguments.queries_train} queries"
+        train = self.collection.train
+        real = f"{min(arguments.queries_train, len(train.judged) if train else arguments.queries_train)} queries"
         self.few, self.both = f"DSSM, {real}", f"{PRETRAINED}, then {real}"
         self.alphas: dict[str, float] = {}
 

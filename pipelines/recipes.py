@@ -159,7 +159,7 @@ class Search:
         bm25 = float(self.evaluate(self.dev[0]["score"].to_numpy()).mean())
         queries = min(SIZES[size] or len(self.train.judged), len(self.train.judged))
         caption = f"{key}, {queries:,} training queries of {self.workspace.collection.label}: {MEASURE} of "
-        caption += f"{self.arguments.queries:,} dev queries, BM25 {bm25:.4f}"
+        caption += f"{len(self.evaluate.qids):,} dev queries, BM25 {bm25:.4f}"
         self.workspace.save_table(f"{key}-{size}", table.round(4), caption)
 
     def _drawn(self, key: str, size: str) -> list[dict[str, Any]]:

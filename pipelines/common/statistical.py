@@ -103,11 +103,12 @@ class StatisticalRankers:
             }
             return row.name, rerankers, retrievers
         first = self.index.ql() if key == "ql" else self.index.sdm(base="ql")
-        ranker, grids = first, {first: {**SMOOTHING, **DEPENDENCIES} if key == "sdm" else SMOOTHING}
+        reranker, retriever = self.candidates >> first, first
+        grids = {first: {**SMOOTHING, **DEPENDENCIES} if key == "sdm" else SMOOTHING}
         if key == "lce":
             lce = pn.LatentConceptExpansion(self.index, sdm=first, keep_documents=True)
-            ranker, grids[lce] = first >> lce >> first, EXPANSION
-        return LUCENE[key], self._folded(self.candidates >> ranker, grids), self._folded(ranker, grids)
+            reranker, retriever, grids[lce] = reranker >> lce >> first, lce >> first, EXPANSION
+        return LUCENE[key], self._folded(reranker, grids), self._folded(retriever, grids)
 
     def _folded(self, ranker: pt.Transformer, grids: Mapping[pt.Transformer, Grid]) -> pt.Transformer:
         return TunedByFold(ranker, grids, self.collection.test, self.arguments.seed)

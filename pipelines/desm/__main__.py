@@ -207,6 +207,7 @@ def published(workspace: Workspace, *paths: str) -> tuple[str, pn.EmbeddingSpace
         raise SystemExit(f"there is no file {' nor '.join(missing)}: --published takes the IN and the OUT vectors")
     versions = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
     label = f"published-{hashlib.sha256(repr(versions).encode()).hexdigest()[:8]}"
+    workspace.arguments.published_version = label  # runs depend on the arguments, and new files may have an old path
     vocabulary = workspace.forward_index().vocabulary
 
     def build(path: Path) -> None:

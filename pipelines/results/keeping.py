@@ -47,11 +47,13 @@ def keep(out: Path, kept: Path = KEPT, only: str | None = None) -> list[str]:
             shutil.rmtree(place, ignore_errors=True)
         earlier = read_folder(place).made_by if place.exists() else []
         new = {name: folder.settings[name] for name in PUBLIC if name in folder.settings}
-        others = [each for each in earlier if each["command"] != new["command"]]
+        again = [each["command"] == new["command"] for each in earlier]
         place.mkdir(parents=True, exist_ok=True)
         _drop_tables(place, _keep_values(folder.path, place))
-        _keep_tables(folder, place, again=len(others) < len(earlier))
-        settings = {"pipeline": folder.pipeline, "collection": folder.collection, "made_by": [*others, new]}
+        _keep_tables(folder, place, again=any(again))
+        # A repeated command stays in its place, since later ones may have made some of its systems anew.
+        made_by = [new if same else each for each, same in zip(earlier, again, strict=True)] + [new] * (not any(again))
+        settings = {"pipeline": folder.pipeline, "collection": folder.collection, "made_by": made_by}
         (place / "settings.json").write_text(as_json(settings), encoding="utf-8")
         names.append(place.name)
     return names

@@ -1,6 +1,7 @@
 """The rankers of the SSI paper's tables, each as a re-ranker and as a retriever."""
 
 import argparse
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -262,7 +263,7 @@ class Rankers(TrainedModels):
         name = f"SSI: W = U'V + I, N = {dim}, {epochs} epochs{self.about}"
         histories = [model.history for model in self.trained(ModelSpec(name, pn.SSI, training, options)).values()]
         frame = sum(history[["loss", f"dev {RankLoss}"]] for history in histories) / len(histories)
-        links = len(self.task.collection.train.qrels)
+        links = min(len(self.task.collection.train.qrels), self.arguments.groups or sys.maxsize)
         return frame.assign(tuples=histories[0]["epoch"] * links * NEGATIVES)
 
     def embedded(self, key: str, number: int, dim: int | None = None) -> Row:

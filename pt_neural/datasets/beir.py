@@ -36,7 +36,8 @@ class BeirFolder:
         for _, record in _read_records(self.corpus_file):
             document = {"docno": str(record.pop("_id"))}
             document |= {name: str(record.pop(name, None) or "") for name in ("title", "text")}
-            yield document | {name: value for name, value in record.items() if isinstance(value, str)}
+            others = {name: value for name, value in record.items() if isinstance(value, str)}
+            yield document | others | document  # whose docno is that of the judgements
 
     def queries(self) -> pd.DataFrame:
         """The queries of all splits, as a frame of ``qid`` and ``query``."""
@@ -51,7 +52,7 @@ class BeirFolder:
 
     def splits(self) -> list[str]:
         """Names of the splits that have judgements."""
-        return sorted(file.stem for file in (self.path / "qrels").glob("*.tsv"))
+        return sorted(file.stem for file in (self.path / "qrels").glob("[!.]*.tsv"))
 
     def qrels(self, split: str) -> pd.DataFrame:
         """The judgements of a split, as a frame of ``qid``, ``docno`` and ``label`` (int64)."""

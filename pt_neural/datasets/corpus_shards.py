@@ -263,20 +263,22 @@ class _TrecFile(_File):
 def _files(source: str | os.PathLike | Sequence[str | os.PathLike], patterns: Sequence[str]) -> list[Path]:
     """The files that a path, a pattern, a folder or a list of them names; the same order everywhere."""
     if not isinstance(source, str | os.PathLike):
-        found = list(chain.from_iterable(_files(one, patterns) for one in source))
-    else:
-        path = Path(source).expanduser()
-        if path.is_dir():
-            whole = [path / name for name in ("corpus.jsonl", "corpus.jsonl.gz") if (path / name).exists()]
-            matches = chain.from_iterable(path.glob(pattern) for pattern in patterns)
-            found = whole[:1] or sorted({match for match in matches if match.is_file()})
-        elif path.exists():
-            found = [path]
-        else:
-            found = list(chain.from_iterable(_files(match, patterns) for match in sorted(path.parent.glob(path.name))))
+        return list(chain.from_iterable(_files(one, patterns) for one in source))
+    path = Path(source).expanduser()
+    places = [path] if path.exists() else sorted(path.parent.glob(path.name))
+    found = list(chain.from_iterable(_files_at(place, patterns) for place in places))
     if not found:
         raise FileNotFoundError(f"no file of documents at {source!r:.200}")
     return [file.absolute() for file in found]
+
+
+def _files_at(path: Path, patterns: Sequence[str]) -> list[Path]:
+    """A file, or the files of a folder."""
+    if not path.is_dir():
+        return [path]
+    whole = [path / name for name in ("corpus.jsonl", "corpus.jsonl.gz") if (path / name).exists()]
+    matches = chain.from_iterable(path.glob(pattern) for pattern in patterns)
+    return whole[:1] or sorted({match for match in matches if match.is_file()})
 
 
 def _document(line: bytes, where: str) -> dict[str, str]:

@@ -81,7 +81,7 @@ class PhraseJoiner(pt.Artifact, pt.Transformer):
         for words in phrases:
             if len(words) != 2 or any(tokenise(word) != [word] for word in words):
                 raise ValueError(f"a phrase is two words in lower case, not {words!r}")
-        self.phrases, self.fields = dict(phrases), tuple(fields)
+        self.phrases, self.fields = dict(phrases), (fields,) if isinstance(fields, str) else tuple(fields)
 
     @classmethod
     def from_phrases(
@@ -126,10 +126,11 @@ class PhraseJoiner(pt.Artifact, pt.Transformer):
 
         Raises:
             TypeError: If a text is none of these.
-            ValueError: If a setting is out of range.
+            ValueError: If a setting is out of range, or if a document has none of the fields.
         """
         from gensim.models.phrases import Phrases
 
+        fields = (fields,) if isinstance(fields, str) else tuple(fields)
         min_count = checked_number("min_count", min_count, int, least=1)
         threshold = checked_number("threshold", threshold, float, above=0)
         if not isinstance(texts, (pd.DataFrame, str, bytes, os.PathLike)):
@@ -174,7 +175,7 @@ class PhraseJoiner(pt.Artifact, pt.Transformer):
         joined = inp.assign(**{name: [self.join(text) for text in inp[name]] for name in columns})
         if "query" not in inp:
             return joined
-        texts = {text: self.join(text) for text in inp["query"].unique()}
+        texts = {text: self.join("" if pd.isna(text) else str(text)) for text in inp["query"].unique()}
         return pt.model.push_queries(joined, keep_original=True).assign(query=inp["query"].map(texts))
 
     def save(self, path: str | os.PathLike, *, overwrite: bool = False) -> None:
@@ -210,6 +211,8 @@ def _token_lists(texts: Iterable[Any] | pd.DataFrame, fields: Sequence[str]) -> 
     else:
         for text in texts:
             if isinstance(text, Mapping):
+                if not any(field in text for field in fields):
+                    raise ValueError(f"a document has none of the fields {', '.join(fields)}; it has {', '.join(text)}")
                 yield from (tokenise(text.get(field)) for field in fields)
             else:
                 yield from token_lists([text], fields)

@@ -172,7 +172,7 @@ def significance(
             "system": systems,
             "baseline": others,
             "mean": means[systems].to_numpy(),
-            "difference": means[systems].to_numpy() - means[others].to_numpy(),
+            "difference": subtract(means[systems].to_numpy(), means[others].to_numpy()),
             "p": p_values,
             "corrected": corrected(p_values, correction),
         }

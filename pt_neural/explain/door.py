@@ -275,7 +275,7 @@ def _explain_lucene(model: pt.Transformer, asked: _Asked, options: dict[str, Any
         raise TypeError(f"{model!r} scores documents of its index: give docno=, or a row of a result frame")
     text = None if asked.text is NO_TEXT else asked.text
     weights = asked.row.get("query_toks")
-    options = {"query_toks": weights if isinstance(weights, dict) else None, **options}
+    options = {"query_toks": weights if isinstance(weights, Mapping) else None, **options}
     return _function(_LUCENE["terms"])(model, asked.query, text, docno=asked.docno, **options)
 
 

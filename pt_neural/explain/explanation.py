@@ -169,7 +169,9 @@ def document_text(model: pt.Transformer, document: Document, *, keep_ends: bool 
     """
     if isinstance(document, list | tuple | np.ndarray | pd.Series):
         raise TypeError(f"this method explains one text, not {len(document)}: call pn.explain for each of them")
-    text = model.document_text(document) if isinstance(document, Mapping) else query_text(document)
+    text = (
+        model.document_text(document) if isinstance(document, Mapping) else query_text(document).replace(FIELD_END, " ")
+    )
     return text if keep_ends else text.replace(FIELD_END, "\n")
 
 

@@ -307,7 +307,11 @@ class LanguageModelRanker(RepresentationRanker):
     def log_likelihoods(self, words: np.ndarray, documents: DocumentCounts) -> np.ndarray:
         """Log P(q|d) of one query, given as word ids, with each document: float64 of shape ``(documents,)``."""
         distinct, counts = np.unique(words, return_counts=True)
-        return np.log(self.mixed_probabilities(distinct, documents), dtype=np.float64) @ counts.astype(np.float64)
+        probabilities = self.mixed_probabilities(distinct, documents)
+        total = np.zeros(len(probabilities))
+        for column, count in zip(probabilities.T, counts, strict=True):  # a product may add up rows in several orders
+            total += count * np.log(column, dtype=np.float64)
+        return total
 
     def _require_no_vectors(self) -> None:
         """Nothing is wrong with them: a forward index depends on no model."""

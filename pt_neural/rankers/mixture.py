@@ -199,7 +199,8 @@ def _equal(left: pd.Series, right: pd.Series) -> bool:
 def _best_of_duplicates(frame: pd.DataFrame) -> pd.DataFrame:
     if not frame.duplicated(["qid", "docno"]).any():
         return frame
-    return frame.sort_values("score", ascending=False, kind="stable").drop_duplicates(["qid", "docno"])
+    best = frame.reset_index(drop=True).sort_values("score", ascending=False, kind="stable")
+    return best.drop_duplicates(["qid", "docno"]).sort_index()
 
 
 def _unscored(rows: pd.DataFrame) -> pd.DataFrame:

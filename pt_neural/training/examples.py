@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from pt_neural._evaluation import RunEvaluator
@@ -75,12 +76,16 @@ def make_examples(
 def _documents(candidates: pd.DataFrame, fields: Sequence[str], *, mark_ends: bool) -> tuple[pd.Index, list[str]]:
     """The docnos and the texts of the documents; ValueError if rows of one have different texts.
 
-    A row without text is one of the document that other rows have the text of.
+    A row without text stands for the document whose text other rows have.
     """
     known = [field for field in fields if field in candidates]
-    strings = {field: [text if isinstance(text, str) else None for text in candidates[field]] for field in known}
-    rows = candidates[["docno"]].assign(**strings)
-    distinct = candidates[~rows.duplicated().to_numpy()]
+    documents, _ = pd.factorize(candidates["docno"], use_na_sentinel=False)
+    _, firsts = np.unique(documents, return_index=True)
+    differs = np.zeros(len(candidates), dtype=bool)
+    for field in known:
+        column = np.array([text if isinstance(text, str) else None for text in candidates[field]], dtype=object)
+        differs |= column != column[firsts][documents]
+    distinct = candidates.iloc[np.union1d(firsts, np.flatnonzero(differs))]
     texts = pd.Series(frame_texts(distinct, fields, mark_ends=mark_ends), distinct["docno"], dtype=object)
     if texts.index.is_unique:
         return texts.index, texts.tolist()

@@ -218,6 +218,11 @@ def _copy(source: Mapping[str, np.ndarray], target: Mapping[str, np.ndarray]) ->
         np.copyto(target[name], array)
 
 
+def is_over(deadline: float) -> bool:
+    """Whether a deadline has passed."""
+    return monotonic() >= deadline
+
+
 def deadline_of(training: Training) -> float:
     """When a training that starts now must stop, by the monotonic clock."""
     if training.max_time is None:

@@ -93,6 +93,13 @@ def test_trec_files(tmp_path):
         pn.CorpusShards(tmp_path, format="trec")
 
 
+def test_patterns_pass_over_folders_without_documents(files):
+    (files / "logs").mkdir()
+    assert list(pn.CorpusShards(files / "*")) == list(pn.CorpusShards(files))
+    with pytest.raises(FileNotFoundError, match="no file of documents at"):
+        pn.CorpusShards(files / "l*")
+
+
 def test_trec_files_may_lie_in_folders_of_a_folder(tmp_path):
     for name in ("a", "b"):
         (tmp_path / "disk" / name).mkdir(parents=True)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pt_neural.datasets.beir import BeirFolder
 from pt_neural.datasets.folder import FolderDataset, TextLoader
 
 DOCUMENTS = [
@@ -53,6 +54,17 @@ def test_reads_every_part(folder):
     assert dataset.get_topics_lang() is None
     assert dataset.info_url() is None
     assert repr(dataset) == f"FolderDataset({str(folder)!r})"
+
+
+def test_documents_are_named_by_their_id_and_hidden_files_are_no_splits(tmp_path):
+    (tmp_path / "qrels").mkdir()
+    (tmp_path / "corpus.jsonl").write_text('{"_id": "d1", "docno": "other", "title": "a", "text": "b", "url": "c"}\n')
+    (tmp_path / "queries.jsonl").write_text('{"_id": "q1", "text": "b"}\n')
+    for name in ("dev.tsv", "._dev.tsv"):  # as macOS writes
+        (tmp_path / "qrels" / name).write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\n")
+    folder = BeirFolder(tmp_path)
+    assert list(folder.documents()) == [{"docno": "d1", "title": "a", "text": "b", "url": "c"}]
+    assert folder.splits() == ["dev"]
 
 
 def test_documents_are_streamed(folder):

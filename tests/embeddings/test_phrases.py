@@ -51,6 +51,11 @@ def test_queries_and_fields_of_frames_are_joined():
         JOINER.transform(pd.DataFrame({"qid": ["1"], "docno": ["d1"]}))
 
 
+def test_queries_may_be_numbers():
+    topics = pd.DataFrame({"qid": ["1", "2", "3"], "query": [747, "New York", None]})
+    assert JOINER.transform(topics)["query"].tolist() == ["747", JOINER.join("new york"), ""]
+
+
 TEXTS = ["the new york times", "from new york", "a new car", "the car"] * 9
 
 
@@ -88,6 +93,12 @@ def test_wrong_arguments_are_named():
         PhraseJoiner.learn("new york", verbose=False)
     with pytest.raises(ValueError, match="has no query, and none of the fields title, text"):
         PhraseJoiner.learn(pd.DataFrame({"body": ["new york"]}), verbose=False)
+    documents = [{"docno": "d", "body": text} for text in TEXTS]
+    with pytest.raises(ValueError, match="a document has none of the fields title, text; it has docno, body"):
+        PhraseJoiner.learn(documents, verbose=False)
+    named = PhraseJoiner.learn(documents, fields="body", threshold=0.1, verbose=False)
+    assert named.fields == ("body",)
+    assert named.phrases == PhraseJoiner.learn(TEXTS, threshold=0.1, verbose=False).phrases != {}
     for phrase in ("new", "new york times", ""):
         with pytest.raises(ValueError, match="a phrase is two words in lower case"):
             PhraseJoiner.from_phrases([phrase])

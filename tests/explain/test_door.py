@@ -170,6 +170,14 @@ def test_without_a_word_the_fields_of_the_others_stay(name):
         assert words[word] == pytest.approx(full - scored(model, QUERY, rest), abs=1e-6)
 
 
+@pytest.mark.parametrize("name", ["SSM", "MatchTensor", "CLSM"])
+def test_a_plain_text_has_one_field_whatever_it_holds(name):
+    text = "a\x1eriver city"
+    assert pn.explain(fitted(name), QUERY, text, method="drop").score == pytest.approx(
+        scored(fitted(name), QUERY, text)
+    )
+
+
 def masked_or_dropped(model, text: str, word: str) -> str:
     """The text without a word that stands in it once, or with an unknown word if the model reads so many words."""
     place = MASK if getattr(model, "document_terms", None) else ""

@@ -99,6 +99,16 @@ def test_the_parts_of_a_duet_lose_what_they_lose_alone(duet):
         np.testing.assert_allclose(frame[part], full - rests, atol=1e-5)
 
 
+@pytest.mark.parametrize("mask", [[], [MASK]])
+def test_fields_end_after_the_words_that_are_left(mask):
+    tokens = {"query": ["q"], "document": ["a", "b", "c"]}
+    dropped = {"query": np.array([0]), "document": np.array([0, 2])}
+    pairs = dropping._pairs(tokens, dropped, {"query": [], "document": mask}, np.array([1, 3]))
+    word = "".join(mask)
+    texts = ["a\x1eb c", f"{word}\x1eb c", f"a\x1eb {word}".rstrip()]
+    assert pairs == [("q", texts[0]), ("", texts[0]), ("q", texts[1]), ("q", texts[2])]
+
+
 def test_the_last_known_word_takes_the_score_to_the_least():
     frame = pn.explain(fitted("DESM"), "city", "giraffe zzz", method="drop").to_frame()
     full = scored(fitted("DESM"), "city", "giraffe zzz")

@@ -1,5 +1,6 @@
 import json
 import shutil
+from argparse import Namespace
 from dataclasses import replace
 
 import numpy as np
@@ -15,9 +16,10 @@ from pipelines.clsm.contexts import context_table
 from pipelines.clsm.pooling import SummingCLSM
 from pipelines.clsm.rankers import LEARNED
 from pipelines.common import statistical
-from pipelines.common.collection import Split
+from pipelines.common.collection import Split, load
 from pipelines.common.comparison import Comparison
 from pipelines.common.runs import SavedRuns
+from pipelines.common.workspace import Workspace
 
 SMALL = {"DSSM": {"layers": (16, 8)}, "CLSM": {"filters": 16, "dim": 8}, "SummingCLSM": {"filters": 16, "dim": 8}}
 ROWS = [
@@ -172,6 +174,23 @@ def test_without_dev_queries_the_last_epoch_counts(run, folder, tmp_path):
     assert "dev nDCG@10" not in pd.read_csv(results / "histories.csv")
     assert pd.read_csv(results / "table5-all-documents.csv")["system"].tolist()[-1] == "BM25 + CLSM (in-batch)"
     assert not list(results.glob("table[67]*"))
+
+
+def test_expansion_retrieves_anew_with_and_without_dev_queries(folder, test_only, tmp_path, monkeypatch):
+    """Else a row of all documents would be of those that the queries find before they are expanded."""
+    monkeypatch.setattr(statistical.StatisticalRankers, "_folded", lambda self, ranker, grids: ranker)
+    monkeypatch.setattr(statistical.StatisticalRankers, "tuned", lambda self, name, ranker, *_: ranker)
+    for place in (folder, test_only):
+        workspace = Workspace(Namespace(out=tmp_path, seeds=[1], seed=1), "clsm", load(f"neural:folder:{place}"))
+        rankers = object.__new__(statistical.StatisticalRankers)
+        rankers.collection, rankers.index, rankers.candidates = (
+            workspace.collection,
+            workspace.index(),
+            pt.RankCutoff(9),
+        )
+        _, reranker, retriever = rankers.systems("lce")
+        assert [type(stage).__name__ for stage in retriever] == ["LatentConceptExpansion", "SDM"]
+        assert [type(stage).__name__ for stage in reranker][-3:] == ["SDM", "LatentConceptExpansion", "SDM"]
 
 
 def test_top_grades_without_results_or_judgement_are_zero():

@@ -1,4 +1,5 @@
 import json
+import os
 from argparse import Namespace
 
 import numpy as np
@@ -6,6 +7,7 @@ import pandas as pd
 import pyterrier as pt
 import pytest
 
+from pipelines.common.arguments import run_settings
 from pipelines.common.collection import FIELDS, load
 from pipelines.common.comparison import mixed_over_all
 from pipelines.common.workspace import Workspace
@@ -47,7 +49,7 @@ def word2vec(folder, tmp_path):
     return paths
 
 
-def test_published_embeddings_stand_below_those_trained_here(run, word2vec, capsys):
+def test_published_embeddings_stand_below_those_trained_here(run, word2vec, folder):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(desm, "embeddings", small_embeddings)
         patch.setattr(desm, "VARIANTS", {name: desm.VARIANTS[name] for name in ("IN-OUT", "IN-OUT centred")})
@@ -61,6 +63,13 @@ def test_published_embeddings_stand_below_those_trained_here(run, word2vec, caps
         for variant in ("IN-OUT", "IN-OUT centred")
         for source in ("trained on documents", "trained on queries", "published")
     ]
+    workspace = Workspace(Namespace(out=results.parent, seeds=[1]), "desm", load(f"neural:folder:{folder}"))
+    settings = []
+    for _ in range(2):
+        desm.published(workspace, *map(str, word2vec))
+        settings.append(run_settings(workspace.arguments))
+        os.utime(word2vec[0], (0, 0))
+    assert settings[0] != settings[1], "runs of other files would be taken"
     with pytest.raises(SystemExit, match=r"there is no file .*none\.txt: --published takes the IN and the OUT vectors"):
         run(desm, "--published", str(word2vec[0]), "none.txt")
 

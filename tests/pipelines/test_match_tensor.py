@@ -102,6 +102,9 @@ def test_table_4_adds_bm25(results):
 def test_figure_3_ends_at_the_models_of_figure_4(results):
     frame, values = pd.read_csv(results / "figure3.csv"), read(results, "figure4-values")
     assert frame["queries"].tolist() == [6, 12] * 3
+    histories = pd.read_csv(results / "histories.csv")
+    assert histories["system"].str.endswith(", 6 queries").any()
+    assert histories["dev nDCG@10"].notna().all()  # all are trained alike
     last = frame[frame["queries"] == 12].set_index("system")
     np.testing.assert_allclose(last["AUC"], values["AUC"][OURS], atol=1e-4)
     assert last["AUC, %"].tolist() == [100.0] * 3

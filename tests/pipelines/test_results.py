@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -883,6 +884,40 @@ def test_rows_of_a_repeated_command_are_kept_before_the_next_one(tmp_path, monke
     assert [each["command"] for each in found.made_by] == commands
     table = pd.read_csv(found.path / "table1-collection.csv")
     assert table.set_index("row")["MAP"].to_dict() == {"full": 0.2, "low-rank": 0.2}
+
+
+@pytest.mark.parametrize("ends", [KeyboardInterrupt, None])
+def test_commands_keep_their_order_whatever_ends_a_repetition(ends, tmp_path, monkeypatch):
+    """The second command has a system of the first one anew, whose value is the one to keep."""
+    kept, out, later = tmp_path / "kept", tmp_path / "out", {"python -m pipelines.duet": 0.1}
+    later |= {f"python -m pipelines.duet --epochs {epochs}": 0.5 + epochs / 1000 for epochs in (100, 200)}
+
+    def write(command):
+        path = save(out, "duet", "cacm", "runs", {"Duet, seed 1": np.full(30, later[command])})
+        settings = json.loads((path / "settings.json").read_text())
+        (path / "settings.json").write_text(json.dumps({**settings, "command": command}))
+
+    for command in later:
+        write(command)
+        keep(out, kept)
+    calls = []
+
+    def run(words, check):
+        command = " ".join(["python", *words[1:-2]])
+        calls.append(command)
+        if len(calls) == 2 and ends is not None:
+            raise ends
+        write(command)
+        return CompletedProcess(words, len(calls) == 2)
+
+    monkeypatch.setattr(again.subprocess, "run", run)
+    for _ in range(2):
+        with suppress(KeyboardInterrupt):
+            again.run_again(list(result_folders(kept)), out, kept)
+    (found,) = result_folders(kept)
+    assert [each["command"] for each in found.made_by] == list(later)
+    assert calls[-1] == list(later)[-1]
+    assert read_values(found.path / "runs" / "values.csv.gz")["value"].unique().tolist() == [0.7]
 
 
 def test_a_shown_table_gets_the_rows_of_later_runs(tmp_path):

@@ -142,6 +142,14 @@ def test_incoming_rows_keep_their_order_when_a_drops_and_shuffles():
     assert mixed["score"].tolist() == [5.0, 5.0, 3.5, 3.0]  # c is missing on the left, whose lowest score is 5
 
 
+def test_incoming_rows_keep_their_order_where_some_stand_twice():
+    candidates = results(("q1", "a", 1.0), ("q1", "b", 3.0), ("q2", "z", 9.0), ("q1", "c", 2.0), ("q1", "a", 4.0))
+    without_c = pt.apply.generic(lambda frame: frame[frame["docno"] != "c"])
+    mixed = pn.Mixture(without_c, alpha=0.5).transform(candidates)
+    assert mixed[["qid", "docno"]].to_numpy().tolist() == [["q1", "b"], ["q2", "z"], ["q1", "c"], ["q1", "a"]]
+    assert mixed["score"].tolist()[-1] == 4.0  # the best row of a, which stands last
+
+
 @pytest.mark.parametrize("alpha", [2, float("nan"), None, "x"])
 def test_alpha_is_checked_when_it_is_set(alpha):
     mixture = pn.Mixture(fixed(LEXICAL))

@@ -124,6 +124,23 @@ def test_results_do_not_depend_on_blocks_or_other_queries(monkeypatch, name):
         pd.testing.assert_frame_equal(again, expected, check_exact=False, rtol=0, atol=tolerance)
 
 
+@pytest.mark.parametrize("number", [1001, 1002, 1003])
+def test_language_models_score_equal_documents_alike_wherever_they_stand(number, tmp_path):
+    random = np.random.default_rng(number)
+    words = [f"w{word}" for word in range(40)]
+    corpus = [{"docno": f"d{place:04}", "text": " ".join(random.choice(words, 30))} for place in range(number - 1)]
+    corpus.append({**corpus[5], "docno": "last"})
+    documents = pn.ForwardIndex.build(tmp_path / "forward", corpus, verbose=False)
+    model = pn.PLSA(2, unigram_weight=1.0, documents=documents).fit_corpus(documents, verbose=False)
+    queries = [" ".join(random.choice(words, length)) for length in (3, 4, 7) for _ in range(5)]
+    topics = pd.DataFrame({"qid": [f"q{place}" for place in range(len(queries))], "query": queries})
+    found = model.retriever(documents, num_results=number)(topics)
+    last, first = (found[found["docno"] == docno].set_index("qid") for docno in ("last", "d0005"))
+    assert last["score"].tolist() == first["score"].tolist()
+    assert (last["rank"] < first["rank"]).all()  # equal scores by descending docno
+    assert len(last) == len(first) == len(queries)
+
+
 def peak(number: int) -> int:
     """Bytes at the peak of a search among so many documents."""
     documents = np.random.default_rng(7).normal(size=(number, 4)).astype("f4")

@@ -16,6 +16,7 @@ KIND = {"type": "sparse_index", "format": "anserini"}
 POLLING_INTERVAL = 200  # milliseconds between two looks at a running build
 ANALYSIS_OPTIONS = ("language", "stemmer", "stopwords", "keepStopwords", "pretokenized")
 ANALYSIS_OPTIONS += ("analyzeWithHuggingFaceTokenizer", "useCompositeAnalyzer", "useAutoCompositeAnalyzer")
+INDEXER = "io.anserini.index.AbstractIndexer"  # whose logger has the errors of reading files
 TIMEOUT = 10_000  # milliseconds that an interrupted build gets to end
 
 
@@ -53,8 +54,8 @@ def index_collection(
         write_metadata(directory, **KIND, documents=count, analysis=settings)
     if errors:
         warnings.warn(
-            f"Anserini went on after errors, so documents are missing from {path}, which has {count:,}; Java's "
-            f"messages say why: {' '.join(errors.split()):.1000}",
+            f"Anserini went on after errors, so documents are missing from {path}, which has {count:,}, or from an "
+            f"index that was built at the same time; Java's messages say why: {' '.join(errors.split()):.1000}",
             stacklevel=3,
         )
 
@@ -92,17 +93,17 @@ def _require_same_analysis(flags: Sequence[str], options: Sequence[str]) -> None
 
 def _run(flags: Sequence[str], verbose: bool) -> str:
     """Build, and return what Anserini logs as errors: at a file that it cannot read, it goes on to the next one."""
-    logger, appender, errors = _log_errors()
+    appender, errors = _log_errors()
     try:
         _build(flags, verbose)
         return in_java(errors.toString)()
     finally:
-        in_java(logger.removeAppender)(appender)
+        _log_no_more(appender)
 
 
 @in_java
-def _log_errors() -> tuple[Any, Any, Any]:
-    """The logger of Anserini's indexer, an appender that gets its errors, and the Java writer that gathers them."""
+def _log_errors() -> tuple[Any, Any]:
+    """An appender that gets the errors of Anserini's indexer, and the Java writer that gathers them."""
     level, filters = "org.apache.logging.log4j.Level", "org.apache.logging.log4j.core.filter.ThresholdFilter"
     result = java_class("org.apache.logging.log4j.core.Filter$Result")
     only_errors = java_class(filters).createFilter(java_class(level).ERROR, result.ACCEPT, result.DENY)
@@ -111,12 +112,27 @@ def _log_errors() -> tuple[Any, Any, Any]:
         None, only_errors, errors, f"pt_neural-{id(errors)}", False, True
     )
     appender.start()
-    loader = java_class("java.lang.ClassLoader").getSystemClassLoader()  # Java's classes log in the context of theirs
-    context = java_class("org.apache.logging.log4j.LogManager").getContext(loader, False)
-    logger = context.getLogger("io.anserini.index.AbstractIndexer")
-    logger = as_interface("org.apache.logging.log4j.core.Logger", logger)
+    _, logger = _logging()
     logger.addAppender(appender)
-    return logger, appender, errors
+    return appender, errors
+
+
+@in_java
+def _log_no_more(appender: Any) -> None:
+    """Remove an appender, and with the last one the settings of the logger, which else would keep its level."""
+    context, logger = _logging()
+    logger.removeAppender(appender)
+    if logger.getAppenders().isEmpty():
+        context.getConfiguration().removeLogger(INDEXER)
+        context.updateLoggers()
+
+
+def _logging() -> tuple[Any, Any]:
+    """The context in which Java's own classes log, which is that of their class loader, and the indexer's logger."""
+    loader = java_class("java.lang.ClassLoader").getSystemClassLoader()
+    context = java_class("org.apache.logging.log4j.LogManager").getContext(loader, False)
+    logger = as_interface("org.apache.logging.log4j.core.Logger", context.getLogger(INDEXER))
+    return as_interface("org.apache.logging.log4j.core.LoggerContext", context), logger
 
 
 def _build(flags: Sequence[str], verbose: bool) -> None:

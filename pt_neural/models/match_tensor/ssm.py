@@ -59,7 +59,7 @@ class SSM(TowerRanker):
 
     Unknown words share one random vector, which stays fixed, as do the vectors of the boundary tokens before each field
     and after the last (section 5.2). With max pooling, a text without any known word has no embedding: such a query
-    scores 0 and retrieves nothing; such a document scores -100, less than any other should, and is never
+    scores 0 and retrieves nothing; such a document scores -100, lower than any other score should be, and is never
     retrieved.
 
     Sizes are those of Table 2, which counts 216K weights; the paper does not say how much dropout there is, so the

@@ -16,7 +16,7 @@ from pt_neural._messages import say
 from pt_neural.models.ssi.network import Network
 from pt_neural.models.ssi.steps import Parts, Rates, Texts, Tuples, learn, learn_in_turn
 from pt_neural.training import Training
-from pt_neural.training.run import Records, deadline_of, run_epochs, start_record
+from pt_neural.training.run import Records, deadline_of, is_over, run_epochs, start_record
 from pt_neural.training.sampling import Batch, GroupBatches
 
 MIXING_EPOCHS = 3  # enough for a single number
@@ -166,7 +166,9 @@ class Learner:
             origin = partial(_stage_origin, self.origin, network)
         if stage is not None and training.checkpoint_dir is not None:
             ((name, value),) = stage.items()
-            training = replace(training, checkpoint_dir=str(Path(training.checkpoint_dir) / f"{value}-{name}"))
+            directory = str(Path(training.checkpoint_dir) / f"{value}-{name}")
+            # Out of time, a stage leaves none: with more time, it begins where those before it then end.
+            training = replace(training, checkpoint_dir=None if is_over(self.deadline) else directory)
         state = {name: array for name, array in network.arrays().items() if array.size}
         if self.other_query_vectors is not None:
             state["other_query_vectors"] = self.other_query_vectors

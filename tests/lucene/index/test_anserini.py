@@ -70,7 +70,7 @@ def test_a_file_that_cannot_be_read_to_its_end_is_said(tmp_path):
     (source / "a.jsonl").write_text("\n".join([*lines[:2], "broken", lines[2]]))
     (source / "b.jsonl").write_text(lines[3])
     index = LuceneIndex(tmp_path / "index")
-    with pytest.warns(UserWarning, match=r"went on after errors.*which has [23]; .*Unrecognized token 'broken'"):
+    with pytest.warns(UserWarning, match=r"went on after errors.*which has [23], .*Unrecognized token 'broken'"):
         index.index_collection("JsonCollection", source, verbose=False)
     assert "d3" in index.docnos()  # of the other file, Anserini's parser may have read a line ahead
     assert json.loads((index.path / "pt_meta.json").read_text())["documents"] == len(index)

@@ -282,6 +282,27 @@ def test_all_stages_together_have_the_time(monkeypatch):
     assert now[0] == pytest.approx(4 * 0.6)
 
 
+def test_with_more_time_a_run_goes_on_as_if_it_had_never_stopped(monkeypatch, tmp_path):
+    now, learn = [0.0], learning.learn
+
+    def slow(parts, texts, tuples, rates):
+        now[0] += 0.6 * (len(tuples.queries) > 0)
+        return learn(parts, texts, tuples, rates)
+
+    def learned(**options) -> dict[str, np.ndarray]:
+        network = network_of(SHAPES["W"])
+        learner(settings(epochs=3, **options)).learn_sparse(network, 1, 2)
+        return arrays(network)
+
+    monkeypatch.setattr(learning, "learn", slow)
+    monkeypatch.setattr("pt_neural.training.run.monotonic", lambda: now[0])
+    whole, place = learned(), str(tmp_path / "run")
+    for max_time in ("00:00:00:05", "00:00:00:05", None):  # enough for the first stage and a part of the second
+        found = learned(max_time=max_time, checkpoint_dir=place)
+    for name, array in whole.items():
+        np.testing.assert_array_equal(found[name], array)
+
+
 def test_the_dev_measure_is_that_of_the_model_that_learns():
     seen = []
 
@@ -359,7 +380,7 @@ def test_only_what_is_slow_is_told(capsys, monkeypatch):
         waiting += timers()
         raise ZeroDivisionError
     assert len(waiting) == 2
-    monkeypatch.setattr(learning, "SOON", 0.01)
+    monkeypatch.setattr(learning, "SOON", 0.3)
     with told_if_slow(None):
         assert timers() == []
     with told_if_slow("compiling"):
