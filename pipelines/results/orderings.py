@@ -826,7 +826,7 @@ ORDERINGS = [
             *("Match-Tensor", "Figure 3", f"more training queries are better for {model}", *MATCH_TENSOR),
             *(model, f"{model}, 500 queries"),
             reason=DIFFER_WITH_FEW_QUERIES if model == "Match-Tensor" else NOT_KNOWN,
-            how="2,000 against 500",
+            how="2,000 against 500, which had no dev queries",
         )
         for model in ("Match-Tensor", "SSM", "Match-Tensor+SSM", "Match-Tensor(exact only)+SSM")
     ),

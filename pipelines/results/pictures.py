@@ -87,7 +87,8 @@ FIGURES: tuple[tuple[str, int, str, Callable[[ResultFolder], Draw | None]], ...]
     ("duet", 6, "Duet, Figure 6: principal components of the rankers' nDCG@10 of the test queries", components),
     (
         *("match-tensor", 3),
-        "Match-Tensor, Figure 3: area under the ROC curve by training queries, relative to that with all of them",
+        "Match-Tensor, Figure 3: area under the ROC curve by training queries, relative to that with all of them; "
+        "only trainings with all had dev queries",
         partial(from_table, "figure3", partial(auc_curves, measure=AUC)),
     ),
 )
