@@ -320,7 +320,8 @@ class StoredFields:
 
     def _text(self, stored: Any, document: Any, field: str) -> str:
         if document.getField(field) is None:
-            return _json_object(document.get("raw")).get(field) or ""
+            text = _json_object(document.get("raw")).get(field)
+            return text if isinstance(text, str) else ""
         return stored.apply(document).removeprefix(SEPARATOR)
 
     def _document(self, number: int) -> Any:

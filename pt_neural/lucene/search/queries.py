@@ -103,8 +103,8 @@ class PhraseQueries:
 def divide(text: str) -> tuple[str, list[str]]:
     """The words of a query that are not between double quotes, and what is between each pair of them."""
     pieces = _QUOTES.sub('"', text).split('"')
-    if len(pieces) % 2 == 0:  # the last quote has no partner
-        pieces[-2:] = [" ".join(pieces[-2:])]
+    if len(pieces) % 2 == 0:  # the last quote has no partner; it may be part of a word, as in Hebrew acronyms
+        pieces[-2:] = ['"'.join(pieces[-2:])]
     return " ".join(pieces[::2]), [piece for piece in pieces[1::2] if piece.strip()]
 
 

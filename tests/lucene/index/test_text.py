@@ -1,3 +1,4 @@
+import json
 import shutil
 
 import pandas as pd
@@ -36,6 +37,17 @@ def test_any_anserini_index_that_stores_text(build, corpus):
     assert list(index.text_loader()(frame).columns) == ["docno", "contents"]
     with pytest.raises(ValueError, match=r"the text of contents, but not of title.*text_loader\(\['contents'\]\)"):
         index.text_loader(["title"])(frame)
+
+
+def test_fields_of_a_stored_document_that_are_no_text_are_empty(tmp_path):
+    (tmp_path / "source").mkdir()
+    fields = [{"title": "one"}, {"title": ["one", "two"]}, {"title": 7}, {"title": None}]
+    lines = [json.dumps({"id": f"d{number}", "contents": "okapi", **each}) for number, each in enumerate(fields)]
+    (tmp_path / "source" / "documents.jsonl").write_text("\n".join(lines))
+    index = LuceneIndex(tmp_path / "index")
+    index.index_collection("JsonCollection", tmp_path / "source", raw=True, verbose=False)
+    found = index.text_loader(["title"])(pd.DataFrame({"docno": ["d0", "d1", "d2", "d3"]}))
+    assert found["title"].tolist() == ["one", "", "", ""]
 
 
 def test_an_index_without_text_says_how_to_get_it(build, corpus):
