@@ -77,7 +77,7 @@ class VectorTable(Kept):
         """The index at a path, opened by pyterrier_dr, which takes seconds to import."""
         from pyterrier_dr import FlexIndex
 
-        return FlexIndex(os.path.abspath(os.path.expanduser(path)), verbose=False)
+        return FlexIndex(os.path.expanduser(path), verbose=False)
 
     @opened_lazily
     def matrix(self) -> np.ndarray:
