@@ -165,6 +165,11 @@ def strings(values: Sequence[str]) -> pd.Series:
         return pd.Series(values, dtype=object)
 
 
+def as_texts(values: pd.Series | np.ndarray) -> list[str]:
+    """Values as texts: numbers as they are written, and missing values as empty texts."""
+    return ["" if missing else str(value) for value, missing in zip(values, pd.isna(values), strict=True)]
+
+
 def require_columns(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
     """Raise TypeError if ``what``, as the message calls it, is not a frame, and ValueError if a column is missing.
 

@@ -541,6 +541,9 @@ def evaluate(
     judgements = sources.read_qrels(qrels)
     topics = judgements[["qid"]].drop_duplicates() if Path(qrels).is_file() else sources.read_topics(qrels)
     topics = (topics if queries is None else topics.head(queries)).assign(query="")
+    against = {}
+    if baseline is not None:
+        against = {"baseline": runs.index(baseline), "correction": "holm", "test": experiment_test}
     frame = pt.Experiment(
         [sources.read_run(run) for run in runs],
         topics,
@@ -548,11 +551,7 @@ def evaluate(
         parsed,
         names=[run.stem for run in runs],
         perquery=per_query,
-        **(
-            {}
-            if baseline is None
-            else {"baseline": runs.index(baseline), "correction": "holm", "test": experiment_test}
-        ),
+        **against,
     )
     if not per_query:  # measures in the order in which they were asked for
         frame = frame[["name", *(str(each) for each in parsed), *frame.columns[1 + len(parsed) :]]]

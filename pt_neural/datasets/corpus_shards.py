@@ -1,6 +1,7 @@
 """A collection of documents cut into shards by count, to be read a shard at a time on any machine."""
 
 import gzip
+import hashlib
 import json
 import os
 import zlib
@@ -23,7 +24,6 @@ from pt_neural.datasets.documents import read_documents, with_bar
 KIND = {"type": "corpus_shards", "format": "pt_neural"}
 DOCNO_NAMES = ("docno", "_id", "id")  # the first of them that a record has names its document
 _STEP = 4096  # lines between two offsets that are kept of a file
-_BLOCK = 2**20  # bytes that are read at a time
 
 
 class CorpusShards:
@@ -236,10 +236,8 @@ class _TrecFile(_File):
     def __init__(self, path: Path):
         super().__init__(path)
         self._count = sum(1 for _ in self._parse())
-        self._checksum = 0
         with path.open("rb") as file:
-            while block := file.read(_BLOCK):
-                self._checksum = zlib.crc32(block, self._checksum)
+            self._checksum = hashlib.file_digest(file, "sha256").hexdigest()
 
     def identity(self) -> list[Any]:
         return [*super().identity(), self._checksum]

@@ -12,7 +12,7 @@ import pyterrier as pt
 from pt_neural._arguments import checked_number
 from pt_neural._artifacts import atomic_directory, read_metadata, unchanged, write_metadata
 from pt_neural._files import ArtifactError, read_object, write_json
-from pt_neural._frames import validated
+from pt_neural._frames import as_texts, validated
 from pt_neural.datasets.documents import with_bar
 from pt_neural.embeddings.train import token_lists
 from pt_neural.text import TEXT_FIELDS, tokenise
@@ -175,7 +175,8 @@ class PhraseJoiner(pt.Artifact, pt.Transformer):
         joined = inp.assign(**{name: [self.join(text) for text in inp[name]] for name in columns})
         if "query" not in inp:
             return joined
-        texts = {text: self.join("" if pd.isna(text) else str(text)) for text in inp["query"].unique()}
+        distinct = inp["query"].unique()
+        texts = dict(zip(distinct, map(self.join, as_texts(distinct)), strict=True))
         return pt.model.push_queries(joined, keep_original=True).assign(query=inp["query"].map(texts))
 
     def save(self, path: str | os.PathLike, *, overwrite: bool = False) -> None:

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pt_neural._frames import as_texts
+
 
 def accept_text(
     validator: Any,
@@ -32,4 +34,4 @@ def accept_candidates(validator: Any, fields: Sequence[str], *, kept: bool) -> N
 def distinct_queries(frame: pd.DataFrame) -> tuple[np.ndarray, list[str]]:
     """The number of each row's query, from 0, and the distinct queries; a missing query counts as empty."""
     rows, distinct = pd.factorize(frame["query"], use_na_sentinel=False)
-    return rows, ["" if missing else str(text) for text, missing in zip(distinct, pd.isna(distinct), strict=True)]
+    return rows, as_texts(distinct)

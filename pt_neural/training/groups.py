@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pt_neural._frames import require_columns
+from pt_neural._frames import as_texts, require_columns
 from pt_neural.text import PackedSequences
 from pt_neural.text.packed import offsets_of
 from pt_neural.training.report import Report
@@ -76,7 +76,7 @@ class Pairs:
             new = np.flatnonzero((places >= 0) & (numbers[places] < 0))
             numbers[places[new]] = len(self.query_texts) + np.arange(len(new))
             texts = block["query"].iloc[np.unique(rows_of_queries, return_index=True)[1][-len(qids) :][new]]
-            self.query_texts += ["" if absent else str(text) for text, absent in zip(texts, texts.isna(), strict=True)]
+            self.query_texts += as_texts(texts)
             if retrieved:
                 chunks.append(np.unique(self._keys(numbers[places[rows_of_queries]], block["docno"])[0]))
         self.candidates = np.concatenate(chunks)

@@ -39,6 +39,10 @@ class FeedbackQueries:
     def reranker(self) -> Any:
         """Anserini's implementation."""
 
+    def numbers(self) -> list[int]:
+        """``fb_terms`` and ``fb_docs`` as Java's integers; pt.GridSearch may set NumPy's."""
+        return [min(operator.index(number), MOST) for number in (self.fb_terms, self.fb_docs)]
+
     def build(self, queries: Sequence[str]) -> Any:
         """Lucene queries from texts and the terms that feedback adds."""
         return WeightedQueries(self.field).build(self.expand(queries))

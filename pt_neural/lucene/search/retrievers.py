@@ -12,7 +12,7 @@ import pandas as pd
 import pyterrier as pt
 
 from pt_neural._arguments import checked_choice
-from pt_neural._frames import EXPANDED_BY, Hits, retrieved_frame, validated, with_scores
+from pt_neural._frames import EXPANDED_BY, Hits, as_texts, retrieved_frame, validated, with_scores
 from pt_neural.lucene.index.directory import CONTENTS, IndexDirectory
 from pt_neural.lucene.index.reader import look_up
 from pt_neural.lucene.index.statistics import Statistics
@@ -208,8 +208,7 @@ def group_queries(frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
 
 def query_texts(queries: pd.DataFrame) -> list[str]:
     """The column ``query``, with empty text where it is missing."""
-    missing = queries["query"].isna()
-    return ["" if absent else str(text) for text, absent in zip(queries["query"], missing, strict=True)]
+    return as_texts(queries["query"])
 
 
 def query_weights(queries: pd.DataFrame) -> list[dict[str, float]]:

@@ -1,6 +1,5 @@
 """RM3: the second query is the first one interpolated with a relevance model of the best documents."""
 
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -8,7 +7,7 @@ from typing import Any, ClassVar
 from pt_neural._frames import Hits
 from pt_neural.lucene.index.directory import CONTENTS, IndexDirectory
 from pt_neural.lucene.java.jvm import in_java, java_class
-from pt_neural.lucene.search.feedback import MOST, FeedbackQueries, FeedbackRetriever, FeedbackRewriter
+from pt_neural.lucene.search.feedback import FeedbackQueries, FeedbackRetriever, FeedbackRewriter
 
 
 @dataclass(frozen=True)
@@ -34,9 +33,8 @@ class RM3Queries(FeedbackQueries):
     def reranker(self) -> Any:
         """Anserini's implementation."""
         analyzer, no_class, filter_terms = self.index.analysis.to_java(), None, True
-        fb_terms, fb_docs = (min(operator.index(number), MOST) for number in (self.fb_terms, self.fb_docs))
         return java_class("io.anserini.rerank.lib.Rm3Reranker")(
-            analyzer, no_class, self.field, fb_terms, fb_docs, self.original_weight, False, filter_terms
+            analyzer, no_class, self.field, *self.numbers(), self.original_weight, False, filter_terms
         )
 
 

@@ -1,13 +1,12 @@
 """Rocchio's feedback: the second query is the first one moved towards the mean of the best documents."""
 
-import operator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pt_neural._arguments import checked_number
 from pt_neural.lucene.index.directory import CONTENTS, IndexDirectory
 from pt_neural.lucene.java.jvm import in_java, java_class
-from pt_neural.lucene.search.feedback import MOST, FeedbackQueries, FeedbackRetriever, FeedbackRewriter
+from pt_neural.lucene.search.feedback import FeedbackQueries, FeedbackRetriever, FeedbackRewriter
 
 
 @dataclass(frozen=True)
@@ -21,9 +20,8 @@ class RocchioQueries(FeedbackQueries):
     def reranker(self) -> Any:
         """Anserini's implementation."""
         analyzer, no_class, gamma, negative = self.index.analysis.to_java(), None, 0.0, False
-        numbers = [min(operator.index(number), MOST) for number in (self.fb_terms, self.fb_docs)]
         return java_class("io.anserini.rerank.lib.RocchioReranker")(
-            analyzer, no_class, self.field, *numbers, 1, 1, self.alpha, self.beta, gamma, False, negative
+            analyzer, no_class, self.field, *self.numbers(), 1, 1, self.alpha, self.beta, gamma, False, negative
         )
 
 

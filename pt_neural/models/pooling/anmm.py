@@ -38,8 +38,8 @@ class ANMM(MatchingRanker):
     where sigmoids are flat. Words without a vector have a cosine of 1 with themselves and 0 with all others. MatchZoo's
     aNMM is another model: its hidden layers have ReLU, and padding falls into the bin of 0. A cosine at the edge of two
     bins may fall into either of them, depending on what is computed with it; with 600 bins, one score in a hundred then
-    differs in the fourth digit from batch to batch. Training is pairwise with a
-    margin of 1 and a rate of 0.01, ten times that of the other rankers over similarities.
+    differs in the fourth digit from batch to batch. Training is pairwise with a margin of 1 and a rate of 0.01, ten
+    times that of the other rankers over similarities.
 
     The recipes for up to tens of thousands of queries train the word vectors, with a softmax over the documents of a
     query, a rate of 0.001 and up to 100 epochs; this did best of four settings on the dev queries of two collections.
