@@ -22,6 +22,7 @@ ROW_KEYS = {  # of the tables that several runs may add rows to
     "curves.csv": ["system", "kind", "queries"],
     "costs.csv": ["system"],
     "reranking.csv": ["system"],
+    "figure3.csv": ["system", "queries"],
     "figure4-gains.csv": ["system"],
     "figure4-values.csv": ["system"],
 }

@@ -936,6 +936,21 @@ def test_a_shown_table_gets_the_rows_of_later_runs(tmp_path):
     assert details.count("SSM") == 1
 
 
+def test_a_learning_curve_gets_the_sizes_and_systems_of_later_runs(tmp_path):
+    kept = tmp_path / "kept"
+    for number, (system, areas) in enumerate(
+        [("SSM", {500: 0.6, 1000: 0.7}), ("Match-Tensor", {500: 0.8}), ("SSM", {1000: 0.75, 2000: 0.9})]
+    ):
+        values = {f"{system}, {queries} queries": np.full(30, area) for queries, area in areas.items()}
+        path = save(tmp_path / str(number), "match-tensor", "cacm", "runs", values)
+        rows = pd.DataFrame({"system": system, "queries": areas.keys(), "AUC": areas.values()})
+        rows.to_csv(path / "figure3.csv", index=False)
+        (path / "figure3.md").write_text(f"Figure 3. cacm\n\n{markdown(rows)}\n")
+        keep(tmp_path / str(number), kept)
+    found = pd.read_csv(kept / "match-tensor-cacm" / "figure3.csv").set_index(["system", "queries"])["AUC"].to_dict()
+    assert found == {("SSM", 500): 0.6, ("SSM", 1000): 0.75, ("SSM", 2000): 0.9, ("Match-Tensor", 500): 0.8}
+
+
 def test_some_tables_stand_as_they_were_written(out, monkeypatch, tmp_path):
     folder = next(each.path for each in result_folders(out) if each.pipeline == "duet")
     (folder / "figure4.md").write_text("Figure 4. A caption\n\n| a |\n| --- |\n| 1 |\n")
