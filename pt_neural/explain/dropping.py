@@ -95,7 +95,7 @@ def explain_terms(model: "RepresentationRanker", query: str, text: Document, *, 
         return model.score_pairs(full_query, np.zeros_like(rows), model.represent_documents(rests, vocabulary), rows)
 
     sides = [word_occurrences(query, "query", text), word_occurrences(text, "document", query)]
-    limits = limits_of(model)
+    limits = limits_of(model, marked)
     for side, words, scorer in zip(SIDES, sides, (score_queries, score_documents), strict=True):
         without = _scores_without(
             words["word"].tolist(),
@@ -128,11 +128,19 @@ def _chosen_terms(words: pd.DataFrame, count: int) -> list[str]:
     return distinct.sort_values(["match", "count"], ascending=False, kind="stable").index[:count].tolist()
 
 
-def limits_of(model: Ranker) -> dict[Side, int | None]:
-    """How many words of each text a model reads; None for all of them."""
+def limits_of(model: Ranker, document: str) -> dict[Side, int | None]:
+    """How many words of each text a model reads; None for all of them.
+
+    Args:
+        model: The ranker.
+        document: The document's text, with the characters that mark where fields end.
+    """
     limits = {side: getattr(model, name, None) for side, name in LIMITS.items()}
     if limits["document"] is not None and getattr(model, "boundaries", False):
-        limits["document"] -= len(model.fields)  # a boundary before each field counts, too
+        ends = _field_ends(model, document)
+        starts = np.concatenate([[0], ends[:-1]])
+        places = limits["document"] - 1 - np.arange(len(ends))  # a boundary before each field takes one, too
+        limits["document"] = int(np.clip(places - starts, 0, ends - starts).sum())
     return limits
 
 
@@ -193,7 +201,7 @@ def explain_occurrences(model: Ranker, query: str, text: Document, *, terms: int
     query, marked = query_text(query), document_text(model, text, keep_ends=True)
     text, field_ends = marked.replace(FIELD_END, "\n"), _field_ends(model, marked)
     words = {"query": word_occurrences(query, "query", text), "document": word_occurrences(text, "document", query)}
-    limits = limits_of(model)
+    limits = limits_of(model, marked)
     masks: dict[Side, list[str]] = {side: [] if limits[side] is None else [MASK] for side in SIDES}
     tokens = {side: words[side]["word"].tolist()[: limits[side]] for side in SIDES}
     dropped = {

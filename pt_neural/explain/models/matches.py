@@ -15,6 +15,7 @@ from pt_neural.explain.explanation import Document, Explanation, document_text, 
 from pt_neural.explain.pictures import BOLD, Mark, marked, paragraph, shortened, titled_axes
 from pt_neural.rankers.ranker import Ranker
 from pt_neural.text import token_spans, tokenise
+from pt_neural.text.tokens import FIELD_END
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,7 +52,9 @@ def explain_matches(
         ValueError: If there is no document, or not one label for each.
     """
     several = isinstance(text, list | tuple | np.ndarray | pd.Series)
-    query, texts = query_text(query), [document_text(model, document) for document in (text if several else [text])]
+    query, documents = query_text(query), text if several else [text]
+    with_ends = [document_text(model, document, keep_ends=True) for document in documents]
+    texts = [document.replace(FIELD_END, "\n") for document in with_ends]
     docnos = [f"document {number}" for number in range(len(texts))] if docnos is None else list(map(str, docnos))
     labels = [None] * len(texts) if labels is None else [_grade(label) for label in labels]
     if not texts:
@@ -59,9 +62,9 @@ def explain_matches(
     for name, given in (("label", labels), ("docno", docnos)):
         if len(given) != len(texts):
             raise ValueError(f"there must be one {name} for each of the {len(texts)} texts, not {len(given)}")
-    limits = limits_of(model)
-    terms = tokenise(query)[: limits["query"]]
-    spans = [token_spans(text)[: limits["document"]] for text in texts]
+    limits = [limits_of(model, document) for document in with_ends]
+    terms = tokenise(query)[: limits[0]["query"]]
+    spans = [token_spans(text)[: limit["document"]] for text, limit in zip(texts, limits, strict=True)]
     matches = [_matches(terms, number, labels[number], words) for number, words in enumerate(spans)]
     return MatchesExplanation(
         model=repr(model),

@@ -43,7 +43,7 @@ def explain_words(model: ARCI, query: str, text: Document) -> "WordSumExplanatio
     sides = [word_occurrences(query, "query", text), word_occurrences(text, "document", query)]
     for words, found in zip(sides, contributions, strict=True):
         words["contribution"] = np.pad(found, (0, len(words) - len(found)))
-    limits = limits_of(model)
+    limits = limits_of(model, text)
     return WordSumExplanation(
         model=repr(model),
         query=query,

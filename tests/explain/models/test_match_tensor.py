@@ -172,6 +172,20 @@ def test_words_stand_where_the_frame_says():
     assert frame.sort_values(["query_position", "position"]).index.is_monotonic_increasing
 
 
+@pytest.mark.parametrize("title", [0, 3, 7, 8, 9, 12])
+def test_all_explanations_read_the_same_words_where_a_title_fills_the_document(title):
+    model = with_weights(document_terms=9)
+    document = {"title": " ".join((WORDS * 2)[:title]), "text": " ".join(reversed(WORDS))}
+    read = pn.explain(model, QUERY, document).document_words
+    words = read.loc[~read["boundary"], "word"].tolist()
+    dropped = pn.explain(model, QUERY, document, method="drop")
+    assert dropped.score == pytest.approx(scored(model, QUERY, document), abs=1e-5)
+    found = dropped.to_frame().query("side == 'document'")["contribution"] != 0
+    assert found.tolist() == [True] * len(words) + [False] * (len(found) - len(words))
+    matches = pn.explain(model, QUERY, document, method="matches")
+    assert matches.lengths == [len(words)]
+
+
 def test_boundaries_are_named_where_fields_are():
     words = pn.explain(with_weights(), QUERY, {"title": "Okapi city", "text": "An okapi"}).document_words
     assert words["word"].tolist() == ["[title]", "okapi", "city", "[text]", "an", "okapi", "[end]"]
