@@ -7,6 +7,7 @@ OURS = [f"DESM ({spaces}, trained on documents)" for spaces in ("OUT-OUT", "OUT-
 SAMPLE = "a sample of documents"  # with as many words as the training queries
 QUARTER = "a quarter of the queries"
 LESS = (SAMPLE, QUARTER)
+DEFAULTS = "BM25's defaults"
 
 TABLES = [
     PaperTable(

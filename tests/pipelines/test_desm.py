@@ -28,7 +28,9 @@ def test_both_tables_and_all_figures(run):
         results = run(desm, "--depth", "20", "--dim", "8")
     three, four = (pd.read_csv(results / f"table{number}.csv") for number in (3, 4))
     assert len(three) == 2 + 12  # BM25, LSA, and six variants of DESM trained on documents and on queries
-    assert len(four) == 2 + 12 + 1 + 12
+    assert len(four) == 2 + 12 + 1 + 12 + 3
+    defaults = ["", " + length prior", " + DESM (IN-OUT, trained on documents)"]
+    assert four["system"].tolist()[-3:] == [f"BM25's defaults{rest}" for rest in defaults]
     assert "BM25 + length prior" in four["system"].tolist()
     assert three["system"].tolist()[:2] == four["system"].tolist()[:2] == ["BM25", "LSA"]
     settings = json.loads((results / "settings.json").read_text())
