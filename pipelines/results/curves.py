@@ -32,7 +32,7 @@ are above it on cpp-docs/keywords, and no network is on debian/synopses, where t
 
 On debian/synopses, SSI does not learn from queries: in 9 of 12 trainings, nDCG@10 of dev queries never exceeded that of
 the untrained start, which was kept. The other three are among those with 1,000 and with 26,000 queries, whose means are
-level with that of the start on test queries (.424 and .430 against .432; p = .159 and .527).
+level with that of the start on test queries (.424 and .430 against .432; p = .430 and .678).
 
 DSSM reads queries and documents with one network, as its recipes do below 50,000 training queries, and with two in its
 own row.

@@ -86,7 +86,8 @@ Findings of the papers that are not in this table:
   training queries (Figure 3), which is below, while the findings are of nDCG@10; that comparisons between
   architectures hardly depend on this number (section 6.2), a claim of no difference: on cpp-docs/keywords, with 500,
   1,000 and 2,000 queries, SSM has the smallest area, and Match-Tensor(exact only)+SSM the next; examples (Table 5),
-  which are shown below; that adding SSM to Match-Tensor hardly helps (section 6.5), a claim of no difference.
+  which are shown below; that adding SSM to Match-Tensor hardly helps (section 6.5), a claim of no difference; phrases
+  of two words that are read as one (section 5.1), for which the paper gives no figures.
 - **SSI**: N = 500 and larger dictionaries (except for U'V + I and full W, see the checks), which the pipeline makes but
   which take too long for this page; examples of words and 2-grams (Tables 7 and 8), which are shown below;
   advertisements (Table 11), which are private, so that titles stand for them; that equation 10 helps with few pairs
@@ -96,7 +97,8 @@ Findings of the papers that are not in this table:
   the dimension N (Table 4) hardly matter, and that words and 2-grams together add nothing, are claims of no
   difference; for the first two there are checks. Where documents are partitioned, those of dev queries are new, too,
   and little is learned that helps with new documents: the AP of dev queries never rises above that of full W's start,
-  which is TFIDF. That of U'V + I rises above its random start in six of nine trainings, but not to that of TFIDF.
+  which is TFIDF with the frequencies of words in the other documents. That of U'V + I rises above its random start in
+  six of nine trainings, but not to that of TFIDF.
 """
 # By the place where the paper puts them forward; SECTION says how they were chosen.
 MAIN_FINDINGS = {
@@ -279,7 +281,7 @@ def _row(finding: Finding) -> dict[str, str]:
         "main": finding.main_in or "–",
         "collections": ", ".join(f"{(verdicts == name).sum()} {name}" for name in verdicts.unique()),
         "mean difference": f"{mean.better - mean.worse:+z.4f} {measure}, {p_text(mean.p)}",
-        "95% interval": "{:+z.4f} to {:+z.4f}".format(*mean.interval),
+        "95% interval": "{:+.4f} to {:+.4f}".format(*mean.interval),
         "more data": ", ".join(f"{name}: {trend}" for name, trend in finding.trends.items()) or "–",
         "verdict": finding.status,
     }

@@ -1,4 +1,4 @@
-"""Figures of the papers, drawn from the kept values of queries."""
+"""Figures of the papers, drawn from kept values of queries and from kept tables."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -13,6 +13,7 @@ from pipelines.common.workspace import slug
 from pipelines.duet.rankers import KINDS
 from pipelines.match_tensor.evaluation import AUC
 from pipelines.match_tensor.figures import learning_curves as auc_curves
+from pipelines.match_tensor.figures import precision_recall
 from pipelines.results.folders import ResultFolder, mean_by_query
 from pipelines.ssi import figures, paper
 from pt_neural.experiment import pca
@@ -41,10 +42,10 @@ def figure_section(folders: Sequence[ResultFolder], pictures: Path) -> Iterator[
 
 def paper_pictures(folders: Sequence[ResultFolder]) -> Iterator[tuple[str, str, Draw]]:
     """The file and the caption of each figure and collection, and what draws it."""
-    for pipeline, number, caption, of_folder in FIGURES:
+    for pipeline, figure, caption, of_folder in FIGURES:
         for folder in folders:
             if folder.pipeline == pipeline and (draw := of_folder(folder)) is not None:
-                name = f"{pipeline}-figure{number}-{slug(folder.collection)}.png"
+                name = f"{pipeline}-{figure}-{slug(folder.collection)}.png"
                 yield name, f"{caption}; {folder.collection}", draw
 
 
@@ -71,24 +72,36 @@ def components(folder: ResultFolder) -> Draw | None:
     return lambda: pca(values[list(kinds)], kinds).plot().figure
 
 
-FIGURES: tuple[tuple[str, int, str, Callable[[ResultFolder], Draw | None]], ...] = (
-    ("ssi", 1, "SSI, Figure 1: average precision of each query, all words, documents as queries", average_precision),
+FIGURES: tuple[tuple[str, str, str, Callable[[ResultFolder], Draw | None]], ...] = (
     (
-        *("ssi", 2),
+        *("ssi", "figure1"),
+        "SSI, Figure 1: average precision of each query, all words, documents as queries",
+        average_precision,
+    ),
+    (
+        *("ssi", "figure2"),
         "SSI, Figure 2 (the paper's is across languages): training loss and dev rank loss by the tuples seen",
         partial(from_table, "figure2", figures.learning_curves),
     ),
     (
-        "clsm",
-        2,
+        *("clsm", "figure2"),
         "CLSM, Figure 2: words of queries and of documents (the paper's: of titles)",
         partial(from_table, "figure2", text_lengths),
     ),
-    ("duet", 6, "Duet, Figure 6: principal components of the rankers' nDCG@10 of the test queries", components),
     (
-        *("match-tensor", 3),
+        *("duet", "figure6"),
+        "Duet, Figure 6: principal components of the rankers' nDCG@10 of the test queries",
+        components,
+    ),
+    (
+        *("match-tensor", "figure3"),
         "Match-Tensor, Figure 3: area under the ROC curve by training queries, relative to that with all of them; "
         "only trainings with all had dev queries",
         partial(from_table, "figure3", partial(auc_curves, measure=AUC)),
+    ),
+    (
+        *("match-tensor", "precision-recall"),
+        "Match-Tensor, section 6.3: precision at each recall, candidates of all queries together",
+        partial(from_table, "precision-recall", precision_recall),
     ),
 )

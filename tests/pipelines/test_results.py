@@ -254,13 +254,13 @@ def test_the_page_has_ours_beside_the_papers(out, monkeypatch, tmp_path):
 
 def test_the_kept_results_have_all_figures(kept_folders):
     found = {name: draw for name, _, draw in paper_pictures(kept_folders)}
-    parts = [name.partition("-figure") for name in found]
-    assert {(pipeline, after[0]) for pipeline, _, after in parts} == {
-        ("ssi", "1"),
-        ("ssi", "2"),
-        ("clsm", "2"),
-        ("duet", "6"),
-        ("match-tensor", "3"),
+    assert {re.match(r".*?-(?:figure\d|precision-recall)", name)[0] for name in found} == {
+        "ssi-figure1",
+        "ssi-figure2",
+        "clsm-figure2",
+        "duet-figure6",
+        "match-tensor-figure3",
+        "match-tensor-precision-recall",
     }
     curves = next(draw for name, draw in found.items() if name.startswith("ssi-figure2"))
     assert len(curves().axes) == 8  # loss and dev rank loss for each of four shares of the links
@@ -519,6 +519,26 @@ def test_the_advice_is_what_the_table_of_all_rankers_shows(kept_folders):
         text = " ".join(text.split())
         assert "only TK and the two translation models are above" in text
         assert above in text
+    best = ["TK", "MatchTensor", "MatchPyramid", "KNRM", "Duet"]
+    *times, last = (f"{each:.0f}" for each in table.loc[best, "ms a query"] / table.loc["DSSM", "ms a query"])
+    overview = " ".join(overview.split())
+    assert f"{', '.join(f'``pn.{each}``' for each in best[:-1])} or ``pn.Duet`` mixed with BM25. " in overview
+    assert f"{', '.join(times)} and {last} times as long as DSSM to re-rank for a query" in overview
+    assert f"{table.loc[best, 'fit, s'].min():.0f} seconds to five minutes to train here" in overview
+    assert f"{table.loc[best, 'fit, s'].max() / 60:.0f}" == "5"
+
+
+def test_the_overview_names_the_mixtures_that_gain_significantly():
+    _, _, rest = (ROOT / "RESULTS.md").read_text(encoding="utf-8").partition("### Rankers of `pipelines.classics`")
+    rows = re.findall(r"^\| BM25 \+ (\w+)[^|]*\|(.*)", rest.partition("###")[0], re.MULTILINE)
+    found = {number: {name for name, cells in rows if cells.count("*") == number} for number in (2, 3)}
+    assert found[3] == {"TK", "MatchPyramid", "KNRM", "ConvKNRM"}
+    assert found[2] == {"MatchTensor", "MatchTensorSSM", "Duet", "PACRR", "DRMMTKS", "POSITDRMM"}
+    overview = " ".join((ROOT / "pt_neural" / "pt_docs" / "overview.rst").read_text(encoding="utf-8").split())
+    assert (
+        "those of TK, MatchPyramid, KNRM and ConvKNRM significantly on all three, and those of both Match-Tensors, the "
+        "Duet, PACRR, DRMMTKS and POSITDRMM on two"
+    ) in overview
 
 
 def test_the_page_of_the_later_classics_says_which_rank_best(kept_folders):
