@@ -26,7 +26,7 @@ from pipelines.common.comparison import Comparison, System, mean_curve, mixed_ov
 from pipelines.common.first_stage import PRIOR, LengthPrior, tuned_bm25
 from pipelines.common.workspace import Workspace, slug
 from pipelines.desm.figures import figures
-from pipelines.desm.paper import DEFAULTS, LESS, QUARTER, SAMPLE
+from pipelines.desm.paper import DEFAULTS, IN_OUT, LESS, QUARTER, SAMPLE
 from pipelines.results.folders import ResultFolder
 from pipelines.results.orderings import ORDERINGS, outcome_of
 from pt_neural.experiment import AlphaCurve
@@ -44,7 +44,6 @@ VARIANTS = {  # spaces of query and document, and centring
     "IN-IN centred": ("in-in", "both"),
     "IN-OUT centred": ("in-out", "both"),
 }
-IN_OUT = "DESM (IN-OUT, trained on documents)"  # the paper's DESM; all collections have documents
 LESS_TEXT = frozenset(f"trained on {less}" for less in LESS)  # only in Table 3
 MIN_QUERIES = 1000  # needed to train word embeddings on queries
 

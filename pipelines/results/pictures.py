@@ -95,8 +95,7 @@ FIGURES: tuple[tuple[str, str, str, Callable[[ResultFolder], Draw | None]], ...]
     ),
     (
         *("match-tensor", "figure3"),
-        "Match-Tensor, Figure 3: area under the ROC curve by training queries, relative to that with all of them; "
-        "only trainings with all had dev queries",
+        "Match-Tensor, Figure 3: area under the ROC curve by training queries, relative to that with all of them",
         partial(from_table, "figure3", partial(auc_curves, measure=AUC)),
     ),
     (
