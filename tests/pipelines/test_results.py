@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
@@ -28,7 +29,7 @@ from pipelines.results.choice import (
     unfinished_rankers,
 )
 from pipelines.results.curves import curve_folders
-from pipelines.results.findings import MAIN_FINDINGS, count_table, finding_table, findings_of
+from pipelines.results.findings import MAIN_FINDINGS, NEARER, count_table, finding_table, findings_of
 from pipelines.results.folders import (
     UNFINISHED,
     ResultFolder,
@@ -289,6 +290,15 @@ def test_a_reason_of_several_orderings_stands_once():
     section = "".join(results.ordering_section("Duet", {each: {"cacm": outcome} for each, outcome in orderings}))
     reasons = [line for line in section.splitlines() if line.startswith("- ")]
     assert reasons == ["- *one*; *another*: for want of words", "- not known: *a third*; *a fourth*."]
+
+
+def test_the_page_says_where_the_main_findings_come_nearer(kept_folders):
+    outcomes = results.outcomes_of(ORDERINGS, kept_folders)
+    nearer = [each for each in findings_of(outcomes, kept_folders) if each.main_in and each.status == NEARER]
+    curves = [tuple(sorted(each.trends.items())) for each in nearer if each.orderings[0].paper != "DESM"]
+    keywords, debian = ("cpp-docs/keywords", "rises"), ("debian/synopses", "rises")
+    assert len(nearer) == 7
+    assert Counter(curves) == {(debian,): 1, (keywords,): 1, (keywords, ("debian/synopses", "level")): 3}
 
 
 def finding(name, mean, **options):
@@ -567,7 +577,10 @@ def test_the_sentence_on_learning_curves_is_what_they_show(kept_folders):
         assert not alone.loc[alone["queries"] == fewest, "above"].any()
         low[folder.collection] = set(mixed.loc[(mixed["queries"] == fewest) & ~mixed["above"], "system"])
         high[folder.collection] = set(alone.loc[(alone["queries"] == most) & alone["above"], "system"])
-    assert low == {"cpp-docs/keywords": set(), "debian/synopses": {"SSI", "ARCII", "MVLSTM", "Duet, distributed"}}
+    assert low == {
+        "cpp-docs/keywords": set(),
+        "debian/synopses": {"SSI", "ARCI", "ARCII", "MVLSTM", "Duet, distributed"},
+    }
     networks = {"KNRM", "MatchTensor", "DSSM", "DSSM, two networks", "Duet"}
     assert high == {"cpp-docs/keywords": networks, "debian/synopses": {"WordTranslation", "PhraseTranslation"}}
 
