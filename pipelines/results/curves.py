@@ -27,8 +27,9 @@ a curve.
 
 When does a ranker start to pay? Mixed with BM25, with 1,000 queries: all mixtures have a higher mean than BM25, except
 on debian/synopses those with SSI, ARC-I, ARC-II, MV-LSTM and the distributed part of the Duet. Alone, none reaches the
-tuned BM25 with 1,000 queries; with all of them, KNRM, Match-Tensor, DSSM (with one network or two, see below) and the Duet
-are above it on cpp-docs/keywords, and no network is on debian/synopses, where the translation models are level with it.
+tuned BM25 with 1,000 queries; with all of them, KNRM, Match-Tensor, DSSM (with one network or two, see below) and the
+Duet are above it on cpp-docs/keywords, and no network is on debian/synopses, where the translation models are level
+with it.
 
 On debian/synopses, SSI does not learn from queries: in 9 of 12 trainings, nDCG@10 of dev queries never exceeded that of
 the untrained start, which was kept. The other three are among those with 1,000 and with 26,000 queries, whose means are
