@@ -456,8 +456,8 @@ ORDERINGS = [
         "BM25",
         reason=(
             f"{UNDECIDED}, .0002 (.3755 against .3753). On neural:pydocs, over BM25's defaults, the mixture gains "
-            ".034, but so does a length prior alone (.050), and once k1 and b are tuned, the two are level (checks "
-            "above): what DESM adds may be a preference for short documents. On cacm the mixture loses."
+            ".034, but a length prior alone gains .050, and once k1 and b are tuned, the two are level (checks above): "
+            "what DESM adds may be a preference for short documents. On cacm the mixture loses."
         ),
     ),
     Ordering(
