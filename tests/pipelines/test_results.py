@@ -565,6 +565,23 @@ def test_the_page_of_the_later_classics_says_which_rank_best(kept_folders):
     assert f"{(alone.max() - alone.loc['TK']).iloc[0]:.3f}" == "0.003"
 
 
+def test_the_page_of_the_later_classics_has_the_ends_of_their_learning_curves(kept_folders):
+    (folder,) = (each for each in curve_folders(kept_folders) if each.collection == "debian/synopses")
+    curves = (
+        pd.read_csv(folder.path / "curves.csv").query("kind == 'alone'").set_index(["system", "queries"])["nDCG@10"]
+    )
+    few, many = (
+        {name: f"{curves[name, queries]:.3f}".removeprefix("0") for name in ("ARCII", "MVLSTM", "ARCI")}
+        for queries in (1_000, 26_000)
+    )
+    text = " ".join((ROOT / "pt_neural" / "pt_docs" / "classics.rst").read_text(encoding="utf-8").split())
+    assert f"had {few['ARCII']} and {few['MVLSTM']} with 1,000 of them" in text
+    assert (
+        f"and {many['ARCII']} and {many['MVLSTM']} with 26,000. ARCI went only from {few['ARCI']} to {many['ARCI']}."
+        in text
+    )
+
+
 def test_the_sentence_on_learning_curves_is_what_they_show(kept_folders):
     low, high = {}, {}
     for folder in curve_folders(kept_folders):
