@@ -55,7 +55,7 @@ from pipelines.results.orderings import (
     with_queries,
 )
 from pipelines.results.papers import paper_figures
-from pipelines.results.peers import peer_section
+from pipelines.results.peers import peer_section, peer_table
 from pipelines.results.pictures import paper_pictures
 from pipelines.results.rates import rates_section
 from pipelines.results.shown import shown_section
@@ -882,6 +882,29 @@ def test_peers_stand_beside_ours(tmp_path):
     assert "ANMM" not in section  # matchzoo-py's was not run
     assert "cacm (30 queries; BM25 " in section
     assert not list(peer_section([]))
+
+
+def test_the_sentences_on_matchzoo_are_what_the_kept_results_show(kept_folders):
+    values = next(folder for folder in kept_folders if folder.pipeline == "peers").values("runs")
+    rows = peer_table(values)
+    difference, p = (rows["difference"].str.split(", ").str[part] for part in (0, 1))
+    significant = p.str.split().str[-1].astype(float) < 0.05
+    difference = difference.astype(float)
+    section = " ".join("".join(peer_section(kept_folders)).split())
+    assert significant.sum() == 5 and (difference[significant] > 0).all()
+    assert "Five differences are significant, all in our favour" in section
+    level = rows.loc[difference.abs() < 0.01, "ranker"].tolist()
+    assert level == ["KNRM", "MatchPyramid", "MVLSTM", "ConvKNRM"]
+    assert "for KNRM, MatchPyramid, MV-LSTM and ConvKNRM, the two are within .01" in section
+    constant = values["nDCG@10"]["ARCI, matchzoo-py"]["13"]
+    one_score = []
+    for ranker in rows["ranker"]:
+        found = values["nDCG@10"][f"{ranker}, matchzoo-py"]
+        one_score += [ranker for seed in found if found[seed].equals(constant)]
+    assert sorted(one_score) == ["ARCI", "Duet", "MVLSTM"]
+    page = " ".join((ROOT / "pt_neural" / "pt_docs" / "classics.rst").read_text(encoding="utf-8").split())
+    assert rows.loc[significant & rows["ranker"].isin(["ARCI", "ARCII", "MVLSTM"]), "ranker"].tolist() == ["ARCII"]
+    assert "only that of ARCII is significant, in our favour" in page
 
 
 def test_the_runs_are_repeated_where_their_collections_are(tmp_path, monkeypatch, capsys):
