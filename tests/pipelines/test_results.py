@@ -891,7 +891,8 @@ def test_the_sentences_on_matchzoo_are_what_the_kept_results_show(kept_folders):
     significant = p.str.split().str[-1].astype(float) < 0.05
     difference = difference.astype(float)
     section = " ".join("".join(peer_section(kept_folders)).split())
-    assert significant.sum() == 5 and (difference[significant] > 0).all()
+    assert significant.sum() == 5
+    assert (difference[significant] > 0).all()
     assert "Five differences are significant, all in our favour" in section
     level = rows.loc[difference.abs() < 0.01, "ranker"].tolist()
     assert level == ["KNRM", "MatchPyramid", "MVLSTM", "ConvKNRM"]
