@@ -84,12 +84,12 @@ Findings of the papers that are not in this table:
   frequencies; the local part against term dependencies (section 5), whose order differs between the two test sets;
   kinds of queries (Figure 5) and the similarity of models (Figure 6), which are shown below.
 - **Match-Tensor**: the area under the ROC curve and expected reciprocal rank (Figure 4), which are among the tables
-  below (on neural:pydocs without SSM, whose training changed since); the area under the ROC curve by the number of
-  training queries (Figure 3), which is below, while the findings are of nDCG@10; that comparisons between
-  architectures hardly depend on this number (section 6.2), a claim of no difference: on cpp-docs/keywords, with 500,
-  1,000 and 2,000 queries, SSM has the smallest area, and Match-Tensor(exact only)+SSM the next; examples (Table 5),
-  which are shown below; that adding SSM to Match-Tensor hardly helps (section 6.5), a claim of no difference; phrases
-  of two words that are read as one (section 5.1), for which the paper gives no figures.
+  below; the area under the ROC curve by the number of training queries (Figure 3), which is below, while the findings
+  are of nDCG@10; that comparisons between architectures hardly depend on this number (section 6.2), a claim of no
+  difference: on cpp-docs/keywords, with 500, 1,000 and 2,000 queries, SSM has the smallest area, and Match-Tensor(exact
+  only)+SSM the next; examples (Table 5), which are shown below; that adding SSM to Match-Tensor hardly helps (section
+  6.5), a claim of no difference; phrases of two words that are read as one (section 5.1), for which the paper gives no
+  figures.
 - **SSI**: N = 500 and larger dictionaries (except for U'V + I and full W, see the checks), which the pipeline makes but
   which take too long for this page; examples of words and 2-grams (Tables 7 and 8), which are shown below;
   advertisements (Table 11), which are private, so that titles stand for them; that equation 10 helps with few pairs

@@ -364,7 +364,7 @@ FIRST_WORDS = (
     "on cpp-docs/keywords, Match-Tensor reads the first 60 words of a document, and no stems. It is .093 above BM25 "
     "over the same words, but tuned BM25 gains .084 from stems and from whole documents, which were not tested "
     "apart (checks above). On neural:pydocs it lacks inverse document frequencies, as the Duet does: over the same "
-    "words, it is .041 above BM25 without them, but .039 below BM25 with them. On debian/synopses, the reason is not "
+    "words, it is .047 above BM25 without them, but .034 below BM25 with them. On debian/synopses, the reason is not "
     "known."
 )
 UNDECIDED = (
