@@ -108,7 +108,7 @@ COMMANDS = """\
 `$PT_NEURAL_COLLECTIONS` is a folder of collections in the BEIR layout, and `neural:pydocs` is made from installed
 packages. Minutes are wall-clock time with one thread, beside other work on two cores, and sometimes on the same one.
 Word embeddings that are trained with several threads are not exactly repeatable, and networks that learn with another
-number of threads come out a little different: when 77 rankers of `pipelines.classics` were fitted anew in new folders,
+number of threads come out a little different: when 79 rankers of `pipelines.classics` were fitted anew in new folders,
 their means over seeds differed by up to .04 alone and .02 mixed.
 """
 SSI_TABLES = {  # with what the files of their tables and runs end with
