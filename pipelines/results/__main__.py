@@ -328,8 +328,8 @@ def commands(folders: Sequence[ResultFolder]) -> Iterator[str]:
         histories = [path for folder in folders if (path := folder.path / "histories.csv").exists()]
         training = sum(pd.read_csv(path)["seconds"].sum() for path in histories)
         yield (
-            f"The {len(known)} runs whose time is given took {sum(known) / 3600:.1f} hours together; that of the other "
-            f"{len(made_by) - len(known)} is not known as a whole. The trainings of networks that are kept, of both, "
+            f"The {len(known)} runs whose time is given took {sum(known) / 3600:.1f} hours together; not known as a "
+            f"whole: that of {len(made_by) - len(known)}. The trainings of networks that are kept, of both, "
             f"took {training / 3600:.1f} hours.\n"
         )
     versions = defaultdict(set)

@@ -13,11 +13,11 @@ SECTION = f"""\
 ## Beside matchzoo-py
 
 {MAIN} of our rankers and of matchzoo-py's (1.1.1), trained on the same groups (a query, a relevant document, and four
-others), with networks as alike as matchzoo-py allows, each side with its own loss. They re-rank the same few
-candidates of BM25 by their scores alone. The epoch of each was chosen on dev queries, and so was the learning rate,
-except for the Duet and the CLSM. ± is the standard deviation over seeds, which start from the same word vectors; the
-p-value is that of the test of orderings. All trainings had five epochs, few for dev to stop rising; those two, which
-train slowly in matchzoo-py, had three, and fewer groups and dev queries, and the CLSM read shorter documents (see the
+others), with networks as alike as matchzoo-py allows, each side with its own loss. They re-rank the same few candidates
+of BM25 by their scores alone. The epoch of each was chosen on dev queries, and so was the learning rate, except for the
+Duet and the CLSM. ± is the standard deviation over seeds, which start from the same word vectors; the p-value is that
+of the test of orderings. All trainings had five epochs, few for dev to stop rising; the Duet and the CLSM, which train
+slowly in matchzoo-py, had three, and fewer groups and dev queries, and the CLSM read shorter documents (see the
 commands below). Five differences are significant, all in our favour; for KNRM, MatchPyramid, MV-LSTM and ConvKNRM, the
 two are within .01. The trainings compare implementations, and do not say how good a ranker can be. A network that gives
 all documents one score ranks them by docno: so did matchzoo-py's ARC-I, MV-LSTM and Duet with one of three seeds. With
