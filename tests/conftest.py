@@ -14,6 +14,7 @@ os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 import pandas as pd
 import pyterrier as pt
 import pytest
+import torch
 from hypothesis import settings
 
 # Most processes of the tests ask Java a few questions; its second compiler would take a third of their time.
@@ -48,6 +49,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return next((number for number, name in enumerate(SLOW) if path.endswith(f"/{name}")), len(SLOW))
 
     items.sort(key=place)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Each test draws the same numbers, alone or after others, also where it or its fixtures set no seed."""
+    torch.manual_seed(0)
 
 
 @pytest.fixture(scope="session")
