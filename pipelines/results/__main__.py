@@ -323,15 +323,12 @@ def commands(folders: Sequence[ResultFolder]) -> Iterator[str]:
     """The commands that made the results, and the versions of packages."""
     made_by = [each for folder in folders for each in folder.made_by]
     yield "```\n" + "\n".join(map(command_with_time, made_by)) + "\n```\n"
-    known = [each["seconds"] for each in made_by if "seconds" in each]
-    if known:
-        histories = [path for folder in folders if (path := folder.path / "histories.csv").exists()]
-        training = sum(pd.read_csv(path)["seconds"].sum() for path in histories)
-        yield (
-            f"The {len(known)} runs whose time is given took {sum(known) / 3600:.1f} hours together; not known as a "
-            f"whole: that of {len(made_by) - len(known)}. The trainings of networks that are kept, of both, "
-            f"took {training / 3600:.1f} hours.\n"
-        )
+    histories = [path for folder in folders if (path := folder.path / "histories.csv").exists()]
+    training = sum(pd.read_csv(path)["seconds"].sum() for path in histories)
+    yield (
+        f"These {len(made_by)} runs took {sum(each['seconds'] for each in made_by) / 3600:.1f} hours together. The "
+        f"trainings of networks that are kept took {training / 3600:.1f} hours of them.\n"
+    )
     versions = defaultdict(set)
     for name, version in chain.from_iterable(each["packages"].items() for each in made_by):
         versions[name].add(version)
@@ -339,9 +336,7 @@ def commands(folders: Sequence[ResultFolder]) -> Iterator[str]:
 
 
 def command_with_time(settings: Mapping[str, Any]) -> str:
-    """A command, and the time that it took if that was measured."""
-    if "seconds" not in settings:
-        return settings["command"]
+    """A command, and the time that it took."""
     seconds = settings["seconds"]
     return f"{settings['command']}  # {f'{seconds:.0f} s' if seconds < 60 else f'{seconds / 60:.0f} min'}"
 

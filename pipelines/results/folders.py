@@ -51,7 +51,7 @@ class ResultFolder:
 
     @property
     def made_by(self) -> list[dict[str, Any]]:
-        """The ``command``, ``packages`` and, if known, ``seconds`` of each run that made the results."""
+        """The ``command``, ``seconds`` and ``packages`` of each run that made the results."""
         return self.settings.get("made_by") or [self.settings]
 
     def values(self, runs: str) -> dict[str, Systems]:

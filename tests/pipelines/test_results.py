@@ -76,7 +76,8 @@ def save(out, pipeline, collection, runs, values):
     folder = out / f"{pipeline}-{collection}"
     frames = [pd.DataFrame({"name": name, "qid": QIDS, "measure": "nDCG@10", "value": v}) for name, v in values.items()]
     SavedRuns(folder / runs, {}).save_values(pd.concat(frames))
-    settings = {"pipeline": pipeline, "collection": collection, "command": f"python -m pipelines.{pipeline}"}
+    command = f"python -m pipelines.{pipeline}"
+    settings = {"pipeline": pipeline, "collection": collection, "command": command, "seconds": 1.0}
     (folder / "settings.json").write_text(json.dumps({**settings, "packages": {"torch": "2.0"}}))
     return folder
 
@@ -249,7 +250,7 @@ def test_the_page_has_ours_beside_the_papers(out, monkeypatch, tmp_path):
     assert "| SDM | 0.462 | – | – |" in text[header:]
     assert "| SSM & BM25 | +1.33 | +50.00 |" in text
     assert "DESM, Table 3" not in text  # none of it was run
-    assert "python -m pipelines.duet\n" in text
+    assert "python -m pipelines.duet  # 1 s\n" in text
     assert "torch 2.0" in text
 
 
@@ -280,8 +281,8 @@ def test_reasons_stand_only_where_an_ordering_fails(out):
 
 
 def test_commands_say_how_long_they_took():
-    known = ({}, {"seconds": 7.3}, {"seconds": 90.1})
-    assert [results.command_with_time({"command": "x", **each}) for each in known] == ["x", "x  # 7 s", "x  # 2 min"]
+    found = [results.command_with_time({"command": "x", "seconds": seconds}) for seconds in (7.3, 90.1)]
+    assert found == ["x  # 7 s", "x  # 2 min"]
 
 
 def test_a_reason_of_several_orderings_stands_once():
@@ -438,7 +439,7 @@ def test_results_are_kept_without_what_names_a_machine(out, monkeypatch, tmp_pat
     for folder in result_folders(out):
         kept = tmp_path / "kept" / folder.path.name
         (made_by,) = json.loads((kept / "settings.json").read_text())["made_by"]
-        assert made_by == {name: folder.settings[name] for name in ("command", "packages")}
+        assert made_by == {name: folder.settings[name] for name in ("command", "seconds", "packages")}
         for values in folder.path.glob("*/values.csv.gz"):
             found = read_values(kept / values.parent.name / values.name)
             pd.testing.assert_frame_equal(found, read_values(values), atol=1e-5)
@@ -828,9 +829,8 @@ def curves(tmp_path):
             ]
     folder = save(tmp_path, "learning-curves", "cacm", "runs", runs)
     pd.DataFrame(rows).to_csv(folder / "curves.csv", index=False)
-    dev = [0.1, 0.2, 0.3]
-    history = pd.DataFrame({"epoch": range(3), "system": "CLSM, 3,000 queries", "seed": 1, "dev nDCG@10": dev})
-    history.to_csv(folder / "histories.csv")
+    epochs = {"epoch": range(3), "dev nDCG@10": [0.1, 0.2, 0.3], "seconds": 0.1}
+    pd.DataFrame({"system": "CLSM, 3,000 queries", "seed": 1, **epochs}).to_csv(folder / "histories.csv")
     return tmp_path
 
 
