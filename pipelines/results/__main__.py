@@ -36,6 +36,7 @@ from pipelines.results.folders import (
     UNFINISHED,
     ResultFolder,
     Systems,
+    collection_order,
     mean_by_query,
     mean_text,
     query_count,
@@ -223,7 +224,8 @@ def ordering_section(paper: str, outcomes: Outcomes) -> Iterator[str]:
         if fails and (ordering.reason != NOT_KNOWN or ordering.reported):
             reasons[ordering.reason].append(f"*{ordering.full}*")
     yield f"### {paper}\n"
-    yield markdown(pd.DataFrame(rows).fillna("–")) + "\n"
+    table = pd.DataFrame(rows).set_index(["ordering", "paper"]).fillna("–")
+    yield markdown(table[sorted(table, key=collection_order)].reset_index()) + "\n"
     unknown = reasons.pop(NOT_KNOWN, [])
     lines = [f"- {'; '.join(names)}: {reason}" for reason, names in reasons.items()]
     lines += [f"- {NOT_KNOWN}: {'; '.join(unknown)}."] * bool(unknown)

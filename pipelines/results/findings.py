@@ -78,8 +78,8 @@ Findings of the papers that are not in this table:
   passages (Tables 1 and 2), and the distributions of features and of errors (Figures 4 and 5), claim no order; the
   figures are pictures of `pipelines.desm`.
 - **CLSM**: examples of words and documents (Tables 3 and 8, Figure 4), which are in the notebook; the grades of the top
-  documents (Figure 3, Table 7), which are shown below; more negatives for CLSM (J = 50 against 4), not run for want of
-  time; that a window of 5 adds nothing to one of 3, which is a claim of no difference (see Table 6 below).
+  documents (Figure 3, Table 7), which are shown below; that a window of 5 adds nothing to one of 3, which is a claim of
+  no difference (see Table 6 below).
 - **Duet**: the difference between the weighted and the unweighted test set (Table 2), since these queries have no
   frequencies; the local part against term dependencies (section 5), whose order differs between the two test sets;
   kinds of queries (Figure 5) and the similarity of models (Figure 6), which are shown below.

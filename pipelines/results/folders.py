@@ -160,5 +160,9 @@ def seed_counts(systems: Systems) -> set[int]:
 def result_folders(out: Path) -> Iterator[ResultFolder]:
     """All results below a folder, the best-known collections first."""
     found = [read_folder(path.parent) for path in out.glob(f"*/{SETTINGS}")]
-    order = {name: place for place, name in enumerate(FIRST)}
-    yield from sorted(found, key=lambda result: (order.get(result.collection, len(order)), result.collection))
+    yield from sorted(found, key=lambda result: collection_order(result.collection))
+
+
+def collection_order(collection: str) -> tuple[int, str]:
+    """A key that sorts the best-known collections first, and others by name."""
+    return FIRST.index(collection) if collection in FIRST else len(FIRST), collection

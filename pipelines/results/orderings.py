@@ -290,9 +290,9 @@ MORE_TEXT = (
     "nDCG@10 goes from .203 to .337 and from .250 to .242."
 )
 POOLING = (
-    "most of the loss comes from max pooling. With a sum over windows in its place and windows of one word, CLSM is "
-    "level with DSSM on both collections (checks above). On cpp-docs/keywords, the sum also helps windows of three "
-    "words, but less."
+    "with in-batch negatives, most of the loss comes from max pooling. With a sum over windows in its place and "
+    "windows of one word, CLSM is level with DSSM on both collections (checks above). On cpp-docs/keywords, the sum "
+    "also helps windows of three words, but less. With 50 and with 4 negatives, this was not run."
 )
 PARTLY_POOLING = (
     "with more training queries, the difference gets smaller (see the curves below), but is far from gone. With a sum "
